@@ -1,0 +1,1 @@
+"""Find the best of K candidates within a fixed budget of noisy observations."""

@@ -1,0 +1,132 @@
+"""The one seam: a problem, pulls, totals, and a policy that asks and is told.
+
+Numeric arrays carry any number of leading axes `...`: none in a person's live study or a single
+simulated run, one in a block of Monte Carlo replications. The same lines serve all three.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from array_api_compat import array_namespace
+
+from bestarm.errors import ArmsError, BudgetError
+
+Array: TypeAlias = Any
+
+S = TypeVar("S")
+
+
+class Random(Protocol):
+    """Where a policy's randomness comes from; a `numpy.random.Generator` is one.
+
+    Uniform numbers in [0, 1) are all a policy may draw, so that a run can be replayed row by row.
+    """
+
+    def random(self, size: Any = None, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a policy may know: features `(..., K, d)`, the budget, and the noise variance if known.
+
+    >>> import numpy as np
+    >>> Problem(np.eye(3), budget=10).arms
+    3
+    """
+
+    features: Array
+    budget: int
+    noise_variance: float | None = None
+
+    def __post_init__(self) -> None:
+        xp = array_namespace(self.features)
+        shape = self.features.shape
+        if len(shape) < 2:
+            raise ArmsError(f"features must have shape (..., K, d); given {tuple(shape)}")
+        if shape[-2] == 0:
+            raise ArmsError("there are no arms; at least one is needed")
+        if not bool(xp.all(xp.isfinite(self.features))):
+            raise ArmsError("features must be finite numbers; a NaN or an infinity was given")
+        if self.budget < 1:
+            raise BudgetError(f"budget must be at least 1 pull; given {self.budget}", least=1)
+
+    @property
+    def arms(self) -> int:
+        """The number of arms, K."""
+        return int(self.features.shape[-2])
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading axes: `()` for one run, `(R,)` for R replications."""
+        return tuple(self.features.shape[:-2])
+
+
+@dataclass(frozen=True)
+class Pulls:
+    """A request: pull `arms[..., j]` exactly `times[..., j]` times. Zero times is allowed."""
+
+    arms: Array
+    times: Array
+
+    @property
+    def total(self) -> int:
+        """The number of pulls; the largest over the replications, if there are several."""
+        xp = array_namespace(self.times)
+        return int(xp.max(xp.sum(self.times, axis=-1))) if self.times.shape[-1] else 0
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What pulls gave, aligned with them: the sum of the rewards of each arm, and of their squares."""
+
+    sums: Array
+    squares: Array
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a model is fitted on: k arms, and how often each was pulled with what totals.
+
+    `features` `(..., k, d)` are as given; `coordinates` `(..., k, r)` are the same arms in an orthonormal
+    basis of what the features span, zero columns filling up where the rank is below r.
+    """
+
+    features: Array
+    coordinates: Array
+    counts: Array
+    sums: Array
+    squares: Array
+
+
+class Policy(Protocol[S]):
+    """An algorithm: frozen settings, no state. State goes in, state comes out."""
+
+    def start(self, problem: Problem) -> S:
+        """Return the state before any pull."""
+        ...
+
+    def ask(self, state: S, rng: Random) -> Pulls | None:
+        """Return what to pull next, or None when nothing is left to pull."""
+        ...
+
+    def tell(self, state: S, pulls: Pulls, totals: Totals) -> S:
+        """Return the state after `pulls` gave `totals`; they may differ from what was asked."""
+        ...
+
+    def recommend(self, state: S) -> Array:
+        """Return the best arm as known now, shape `(...)`."""
+        ...
+
+
+class Bandit(Protocol):
+    """Whatever can be pulled: a simulated truth, a tape, a person's command."""
+
+    @property
+    def features(self) -> Array: ...
+
+    @property
+    def noise_variance(self) -> float | None: ...
+
+    def pull(self, pulls: Pulls, taken: Array, rng: Any) -> Totals:
+        """Return the totals of `pulls`, when arm i has been pulled `taken[..., i]` times before."""
+        ...

@@ -1,0 +1,72 @@
+"""What can go wrong, as a tree.
+
+BestArmError
+├── InputError (ValueError)      something given to us is not what we can use
+│   ├── ArmsError                a table of arms: names the row and the column
+│   ├── BudgetError              a budget no policy could work with: says the least that would do
+│   ├── RewardError              a reward the model cannot have produced
+│   └── UnknownNameError         a name we do not know: says the nearest we do
+├── PullError                    an observation could not be made
+└── OverspentError               a policy asked for more than the budget (a defect of the policy)
+
+BestArmWarning (UserWarning)
+├── BudgetWarning                the budget is thin for what is asked
+└── RankDeficientWarning         the features do not tell all arms apart
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class BestArmError(Exception):
+    """Any error bestarm raises on purpose."""
+
+
+class InputError(BestArmError, ValueError):
+    """Something given is not what can be used."""
+
+
+class ArmsError(InputError):
+    """A table of arms cannot be read."""
+
+
+class BudgetError(InputError):
+    """A budget is too small; `least` would do, where known."""
+
+    def __init__(self, message: str, least: int | None = None) -> None:
+        super().__init__(message)
+        self.least = least
+
+
+class RewardError(InputError):
+    """A reward lies outside what the model allows."""
+
+
+class UnknownNameError(InputError):
+    """A name is not in the list; the three nearest are offered."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        nearest = get_close_matches(name, known, n=3, cutoff=0.0)
+        super().__init__(f"unknown {kind} {name!r}; the nearest are {', '.join(nearest)}")
+        self.nearest = nearest
+
+
+class PullError(BestArmError):
+    """An observation could not be made."""
+
+
+class OverspentError(BestArmError):
+    """A policy asked for more pulls than its budget."""
+
+
+class BestArmWarning(UserWarning):
+    """Any warning bestarm gives on purpose."""
+
+
+class BudgetWarning(BestArmWarning):
+    """The budget is thin for what is asked."""
+
+
+class RankDeficientWarning(BestArmWarning):
+    """The features do not tell all arms apart."""
