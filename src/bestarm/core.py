@@ -7,6 +7,8 @@ simulated run, one in a block of Monte Carlo replications. The same lines serve 
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+import array_api_compat.numpy
+import numpy as np
 from array_api_compat import array_namespace
 
 from bestarm.errors import ArmsError, BudgetError
@@ -14,6 +16,13 @@ from bestarm.errors import ArmsError, BudgetError
 Array: TypeAlias = Any
 
 S = TypeVar("S")
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the array library of `arrays`; at once for NumPy, whose inner loops ask often."""
+    if type(arrays[0]) is np.ndarray:
+        return array_api_compat.numpy
+    return array_namespace(*arrays)
 
 
 class Random(Protocol):
@@ -39,7 +48,7 @@ class Problem:
     noise_variance: float | None = None
 
     def __post_init__(self) -> None:
-        xp = array_namespace(self.features)
+        xp = namespace(self.features)
         shape = self.features.shape
         if len(shape) < 2:
             raise ArmsError(f"features must have shape (..., K, d); given {tuple(shape)}")
@@ -71,7 +80,7 @@ class Pulls:
     @property
     def total(self) -> int:
         """The number of pulls; the largest over the replications, if there are several."""
-        xp = array_namespace(self.times)
+        xp = namespace(self.times)
         return int(xp.max(xp.sum(self.times, axis=-1))) if self.times.shape[-1] else 0
 
 
@@ -84,18 +93,15 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """What a model is fitted on: k arms, and how often each was pulled with what totals.
+class Tally:
+    """What is known of some arms: how often each was pulled, the sum of its rewards, and of their squares."""
 
-    `features` `(..., k, d)` are as given; `coordinates` `(..., k, r)` are the same arms in an orthonormal
-    basis of what the features span, zero columns filling up where the rank is below r.
-    """
-
-    features: Array
-    coordinates: Array
     counts: Array
     sums: Array
     squares: Array
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
 
 
 class Policy(Protocol[S]):
@@ -118,7 +124,7 @@ class Policy(Protocol[S]):
         ...
 
 
-class Bandit(Protocol):
+class Pullable(Protocol):
     """Whatever can be pulled: a simulated truth, a tape, a person's command."""
 
     @property

@@ -1,0 +1,142 @@
+"""Name -> policy: the only list of algorithm names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from bestarm.core import Policy
+from bestarm.designs.directions import EachPair
+from bestarm.designs.greedy import Greedy
+from bestarm.designs.optimal import Multiplicative, WolfeAtwood
+from bestarm.designs.protocols import Rounded
+from bestarm.designs.rounding import AutoRound
+from bestarm.designs.spread import Clustered, Forced, Uniform
+from bestarm.designs.transductive import Transductive
+from bestarm.designs.vertex import Fedorov, LineSearch, OpenLoop, VertexDirection, Wynn
+from bestarm.embeddings import PCA, KernelFeatures
+from bestarm.errors import InputError, UnknownNameError
+from bestarm.kernels import Matern
+from bestarm.models.any_regressor import AnyRegressor
+from bestarm.models.glm import GLM, Logistic, Poisson
+from bestarm.models.linear import Linear
+from bestarm.models.means import Means
+from bestarm.policies.elimination import AllArms, AllStages, Elimination
+from bestarm.policies.embedded import Embedded
+from bestarm.policies.schedules import Dropped
+
+fwg = Rounded(WolfeAtwood(start=Multiplicative()), AutoRound())
+fwg_literal = Rounded(VertexDirection(LineSearch(), iterations=100, tolerance=0.0), AutoRound())
+wynn = Rounded(VertexDirection(Wynn()), AutoRound())
+fedorov = Rounded(VertexDirection(Fedorov()), AutoRound())
+open_loop = Rounded(VertexDirection(OpenLoop()), AutoRound())
+xy = Rounded(Transductive(), AutoRound())
+forest = AnyRegressor("sklearn.ensemble.RandomForestRegressor", (("n_estimators", 50),))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named policy and what it is, in one line."""
+
+    policy: Policy[Any]
+    about: str
+
+
+ENTRIES: dict[str, Entry] = {
+    "gse-lin": Entry(Elimination(Linear(), Uniform()), "GSE, linear model, uniform exploration"),
+    "gse-lin-fwg": Entry(Elimination(Linear(), fwg), "GSE, linear model, G-optimal exploration"),
+    "gse-lin-fwg-literal": Entry(
+        Elimination(Linear(), fwg_literal, leftover=Dropped()), "GSE with Algorithm 2 as printed, which stalls"
+    ),
+    "gse-lin-wynn": Entry(Elimination(Linear(), wynn), "GSE, linear model, Wynn's G-optimal design"),
+    "gse-lin-fedorov": Entry(Elimination(Linear(), fedorov), "GSE, linear model, Fedorov's design"),
+    "gse-lin-open-loop": Entry(Elimination(Linear(), open_loop), "GSE, linear model, Frank-Wolfe without line search"),
+    "gse-lin-greedy": Entry(Elimination(Linear(), Greedy()), "GSE, linear model, Soare's greedy G allocation"),
+    "gse-lin-greedy-xy": Entry(
+        Elimination(Linear(), Greedy(EachPair())), "GSE, linear model, Soare's greedy XY allocation"
+    ),
+    "gse-lin-xy": Entry(Elimination(Linear(), xy), "GSE, linear model, XY design on the survivors"),
+    "gse-lin-xy-all": Entry(
+        Elimination(Linear(), xy, measure=AllArms()), "GSE, linear model, XY design, eliminated arms may be measured"
+    ),
+    "gse-lin-xy-pooled": Entry(
+        Elimination(Linear(), xy, measure=AllArms(), memory=AllStages()), "the same, fitted to the data of all stages"
+    ),
+    "gse-lin-fwg-pooled": Entry(
+        Elimination(Linear(), fwg, memory=AllStages()), "gse-lin-fwg, fitted to the data of all stages"
+    ),
+    "gse-lin-cluster": Entry(Elimination(Linear(), Clustered()), "GSE, linear model, equal budget for each cluster"),
+    "gse-log": Entry(Elimination(GLM(Logistic()), Uniform()), "GSE, logistic model, uniform exploration"),
+    "gse-log-fwg": Entry(Elimination(GLM(Logistic()), fwg), "GSE, logistic model, G-optimal exploration"),
+    "gse-log-fwg-forced": Entry(
+        Elimination(GLM(Logistic()), Forced(fwg)), "gse-log-fwg with d forced pulls a stage, which bound c_min"
+    ),
+    "gse-poi-fwg": Entry(Elimination(GLM(Poisson()), fwg), "GSE, Poisson model, G-optimal exploration"),
+    "gse-means": Entry(Elimination(Means(), Uniform()), "GSE without structure: halving on sample means"),
+    "gse-forest": Entry(Elimination(forest, Clustered()), "GSE, random forest, clustered exploration"),
+    "gse-pca-fwg": Entry(Embedded(PCA(5), Elimination(Linear(), fwg)), "gse-lin-fwg on five principal components"),
+    "gse-kernel-fwg": Entry(
+        Embedded(KernelFeatures(Matern(2.5), 10), Elimination(Linear(), fwg)),
+        "gse-lin-fwg on ten features of a Matérn kernel",
+    ),
+    "g-optimal": Entry(
+        Elimination(Linear(), fwg, eta=float("inf")), "one static stage: a G-optimal design, then the best estimate"
+    ),
+    "uniform": Entry(
+        Elimination(Means(), Uniform(), eta=float("inf")), "every arm equally often, then the best sample mean"
+    ),
+}
+
+MODELS: dict[str, tuple[Callable[[], Any], str]] = {
+    "linear": (Linear, "gse-lin-fwg"),
+    "logistic": (lambda: GLM(Logistic()), "gse-log-fwg"),
+    "poisson": (lambda: GLM(Poisson()), "gse-poi-fwg"),
+    "means": (Means, "gse-means"),
+    "forest": (lambda: forest, "gse-forest"),
+}
+
+
+def names() -> list[str]:
+    """Return the names of all policies."""
+    return sorted(ENTRIES)
+
+
+def policy(name: str, **settings: Any) -> Any:
+    """Return the policy of that name, with `settings` replacing its own.
+
+    >>> policy("gse-lin-fwg", eta=3).eta
+    3
+    >>> policy("gse-lin-fgw")
+    Traceback (most recent call last):
+    ...
+    bestarm.errors.UnknownNameError: unknown policy 'gse-lin-fgw'; the nearest are gse-lin-fwg, gse-log-fwg, gse-lin
+    """
+    if name not in ENTRIES:
+        raise UnknownNameError("policy", name, ENTRIES)
+    chosen: Any = ENTRIES[name].policy
+    if not settings:
+        return chosen
+    if isinstance(chosen, Embedded):
+        return replace(chosen, policy=_with(chosen.policy, name, settings))
+    return _with(chosen, name, settings)
+
+
+def model(name: str) -> Any:
+    """Return the reward model of that name."""
+    if name not in MODELS:
+        raise UnknownNameError("model", name, MODELS)
+    return MODELS[name][0]()
+
+
+def default_policy(model_name: str) -> str:
+    """Return the policy a model is used with when none is named."""
+    if model_name not in MODELS:
+        raise UnknownNameError("model", model_name, MODELS)
+    return MODELS[model_name][1]
+
+
+def _with(chosen: Any, name: str, settings: dict[str, Any]) -> Any:
+    known = {field.name for field in fields(chosen)}
+    for setting in settings:
+        if setting not in known:
+            raise InputError(f"policy {name!r} has no setting {setting!r}; it has {', '.join(sorted(known))}")
+    return replace(chosen, **settings)

@@ -1,0 +1,46 @@
+"""What a design is: features in, whole pulls out. A design never sees a reward."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from bestarm.core import Array, Random
+from bestarm.linalg import Candidates
+
+
+class Design(Protocol):
+    """A way to spread n pulls over arms."""
+
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+        """Return whole numbers `(..., k)` that sum to `pulls`.
+
+        `targets` `(..., m)` are positions of the arms whose means matter; None means all of them.
+        """
+        ...
+
+
+class Weights(Protocol):
+    """A way to spread one unit of effort over arms: a point of the simplex."""
+
+    def weights(self, candidates: Candidates, targets: Array | None = None) -> Array:
+        """Return π `(..., k)`, non-negative with sum one."""
+        ...
+
+
+class Rounding(Protocol):
+    """A way to make whole pulls of a design: ROUND(n, π)."""
+
+    def round(self, coordinates: Array, weights: Array, pulls: int, rng: Random) -> Array:
+        """Return whole numbers `(..., k)` that sum to `pulls`, on the support of `weights`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """Solve for a design, then round it.   Alg. 2, last line"""
+
+    design: Weights
+    rounding: Rounding
+
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+        weights = self.design.weights(candidates, targets)
+        return self.rounding.round(candidates.coordinates, weights, pulls, rng)

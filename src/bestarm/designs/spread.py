@@ -1,0 +1,87 @@
+"""Allocations that need no design problem solved: uniform, clustered, forced."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bestarm.core import Array, Random, namespace
+from bestarm.designs.optimal import kumar_yildirim
+from bestarm.designs.protocols import Design
+from bestarm.linalg import Candidates, one_hot, span_coordinates
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """⌊n/k⌋ pulls each, and one more for a random n mod k of the arms.
+
+    >>> sorted(Uniform().allocate(Candidates.of(np.eye(3)), 7, np.random.default_rng(1)).tolist())
+    [2, 2, 3]
+    """
+
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+        xp = namespace(candidates.features)
+        shape = candidates.features.shape[:-1]
+        each, rest = divmod(pulls, shape[-1])
+        order = xp.argsort(xp.asarray(rng.random(shape)), axis=-1)
+        place = xp.argsort(order, axis=-1)
+        return each + xp.astype(place < rest, xp.int64)
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """Equal budget for each cluster of arms, uniform inside (the paper's appendix on more general models).
+
+    k-means on the features; `clusters` None takes one more than the dimension of the span, at most one an arm.
+    """
+
+    clusters: int | None = None
+
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+        xp = namespace(candidates.features)
+        *batch, arms, columns = candidates.features.shape
+        flat = np.reshape(np.asarray(candidates.features), (-1, arms, columns))
+        draws = np.reshape(np.asarray(rng.random((*batch, arms + 1))), (-1, arms + 1))
+        times = [self._one(x, pulls, draw) for x, draw in zip(flat, draws, strict=True)]
+        return xp.reshape(xp.asarray(np.stack(times)), (*batch, arms))
+
+    def _one(self, features: Array, pulls: int, draw: Array) -> Array:
+        from sklearn.cluster import KMeans
+
+        distinct = len(np.unique(features, axis=0))
+        dimension = int(np.count_nonzero(np.any(span_coordinates(features) != 0, axis=0)))
+        wanted = self.clusters if self.clusters is not None else dimension + 1
+        means = KMeans(min(wanted, distinct), n_init=1, random_state=int(draw[-1] * 2**31))
+        label = means.fit_predict(features)
+        groups = [np.nonzero(label == c)[0] for c in range(label.max() + 1)]
+        groups.sort(key=len)  # an odd pull goes where it is spread thinnest
+        budget = [pulls // len(groups) + (g >= len(groups) - pulls % len(groups)) for g in range(len(groups))]
+        times = np.zeros(len(features), dtype=np.int64)
+        for members, share in zip(groups, budget, strict=True):
+            order = members[np.argsort(draw[members])]
+            times[order] = share // len(order) + (np.arange(len(order)) < share % len(order))
+        return times
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Another design, changed so that `each` of d arms that span the space has a pull at least (paper, section 5).
+
+    Bounds c_min away from zero in generalized linear models. The pulls come from the arms that have most.
+    """
+
+    design: Design
+    each: int = 1
+
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+        xp = namespace(candidates.coordinates)
+        times = self.design.allocate(candidates, pulls, rng, targets)
+        basis = xp.astype(kumar_yildirim(candidates.coordinates) > 0, xp.int64)
+        wanted = self.each * basis
+        if self.each * int(xp.max(xp.sum(basis, axis=-1))) > pulls:
+            return times
+        times = xp.maximum(times, wanted)
+        for _ in range(int(xp.max(xp.sum(times, axis=-1))) - pulls):
+            spare = xp.argmax(times - wanted, axis=-1)
+            over = xp.astype(xp.sum(times, axis=-1) > pulls, xp.int64)
+            times = times - one_hot(spare, times.shape[-1], xp.int64) * over[..., None]
+        return times

@@ -1,0 +1,43 @@
+"""One loop for iterative methods over many replications: the finished leave, the others go on."""
+
+from collections.abc import Callable
+from math import prod
+from typing import TypeAlias
+
+from bestarm.core import Array, namespace
+
+Work: TypeAlias = tuple[Array, ...]
+
+
+def iterate(
+    work: Work,
+    finished: Callable[[Work], Array],
+    advance: Callable[[int, Work, Array], Work],
+    limit: int,
+    batch: tuple[int, ...],
+) -> Array:
+    """Advance `work` until every replication is finished or `limit` steps are done; return its first array.
+
+    Each array of `work` has the axes `batch` in front. `advance(t, work, done)` must leave the replications
+    marked in `done` bit for bit as they are, so that the company a replication runs in never shows.
+    """
+    xp = namespace(work[0])
+    size = prod(batch)
+    work = tuple(xp.reshape(a, (size, *a.shape[len(batch) :])) for a in work)
+    shape = work[0].shape[1:]
+    places, pieces, kept = xp.arange(size), [], []
+    for t in range(limit):
+        done = finished(work)
+        count = int(xp.count_nonzero(done))
+        if count == places.shape[0]:
+            break
+        if 2 * count >= places.shape[0]:
+            out, stay = (xp.nonzero(mask)[0] for mask in (done, ~done))
+            pieces.append(xp.take(work[0], out, axis=0))
+            kept.append(xp.take(places, out, axis=0))
+            work = tuple(xp.take(a, stay, axis=0) for a in work)
+            places = xp.take(places, stay, axis=0)
+            done = xp.take(done, stay, axis=0)
+        work = advance(t, work, done)
+    order = xp.argsort(xp.concat([*kept, places]))
+    return xp.reshape(xp.take(xp.concat([*pieces, work[0]]), order, axis=0), (*batch, *shape))

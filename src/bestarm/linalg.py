@@ -1,0 +1,160 @@
+"""Linear algebra on stacks of small matrices: rows, spans, moments, leverages.
+
+Everything takes any number of leading axes and keeps to the array-API standard.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_numpy_array
+
+from bestarm.core import Array, Pulls, Tally, Totals, namespace
+
+
+def rows(features: Array, index: Array) -> Array:
+    """Return rows `index` `(..., m)` of `features` `(..., K, d)`, shape `(..., m, d)`."""
+    xp = namespace(features, index)
+    wide = xp.broadcast_to(index[..., None], (*index.shape, features.shape[-1]))
+    return xp.take_along_axis(features, wide, axis=-2)
+
+
+def row(features: Array, index: Array) -> Array:
+    """Return row `index` `(...)` of `features` `(..., K, d)`, shape `(..., d)`."""
+    if type(features) is np.ndarray:
+        return features[(*_open_grid(index), index)]
+    return rows(features, index[..., None])[..., 0, :]
+
+
+def pick(values: Array, index: Array) -> Array:
+    """Return entry `index` `(...)` of `values` `(..., K)`, shape `(...)`."""
+    if type(values) is np.ndarray:
+        return values[(*_open_grid(index), index)]
+    xp = namespace(values)
+    return xp.take_along_axis(values, index[..., None], axis=-1)[..., 0]
+
+
+def _open_grid(index: Any) -> tuple[Any, ...]:
+    """Return index arrays for the leading axes; a NumPy gather by them costs a fifth of take_along_axis."""
+    if np.ndim(index) == 0:
+        return ()
+    return (np.arange(index.shape[0]),) if index.ndim == 1 else tuple(np.indices(index.shape, sparse=True))
+
+
+def one_hot(index: Array, size: int, dtype: Any = None) -> Array:
+    """Return the vertex e_index, `(..., size)`.
+
+    >>> one_hot(np.array([2, 0]), 3)
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
+    """
+    xp = namespace(index)
+    hot = xp.arange(size, dtype=index.dtype) == index[..., None]
+    return xp.astype(hot, dtype if dtype is not None else xp.float64)
+
+
+def scatter(index: Array, values: Array, size: int) -> Array:
+    """Add `values` `(..., m)` up at `index` `(..., m)`, shape `(..., size)`.
+
+    >>> scatter(np.array([0, 2, 2]), np.array([1.0, 5.0, 2.0]), 4)
+    array([1., 0., 7., 0.])
+    """
+    xp = namespace(index, values)
+    if is_numpy_array(values):
+        batch = values.shape[:-1]
+        blocks = np.arange(int(np.prod(batch)), dtype=np.int64).reshape(*batch, 1) * size
+        flat = np.bincount((index + blocks).ravel(), values.ravel(), minlength=blocks.size * size)
+        return flat.reshape(*batch, size).astype(values.dtype)
+    hot = xp.astype(index[..., None] == xp.arange(size, dtype=index.dtype), values.dtype)
+    return xp.sum(hot * values[..., None], axis=-2)
+
+
+def accumulate(total: Array, index: Array, values: Array) -> Array:
+    """Return `total` `(..., K)` with `values` `(..., m)` added at `index`; in place where the library allows it."""
+    if type(total) is np.ndarray:
+        lead = tuple(np.indices(index.shape, sparse=True))[:-1] if index.ndim > 1 else ()
+        np.add.at(total, (*lead, index), values)
+        return total
+    return total + scatter(index, values, total.shape[-1])
+
+
+def matvec(matrix: Array, vector: Array) -> Array:
+    """Return A x for `(..., m, n)` and `(..., n)`."""
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def span_coordinates(features: Array, tolerance: float | None = None) -> Array:
+    """Return arms in an orthonormal basis of the column space, `(..., k, min(k, d))`.   Alg. 1, line 2
+
+    The columns beyond the rank are zero, so stacks stay rectangular. Replacing features X by X M with M
+    invertible only rotates the coordinates: designs, leverages and estimates made from them do not change.
+
+    >>> np.abs(span_coordinates(np.array([[3.0, 0.0], [4.0, 0.0]]))).round(3)
+    array([[0.6, 0. ],
+           [0.8, 0. ]])
+    """
+    xp = namespace(features)
+    if tolerance is None:
+        tolerance = max(features.shape[-2:]) * float(xp.finfo(features.dtype).eps)
+    left, values, _ = xp.linalg.svd(features, full_matrices=False)
+    kept = values > tolerance * values[..., :1]
+    return left * xp.astype(kept, left.dtype)[..., None, :]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Some arms as a design or a model sees them: as given, and in coordinates of their span."""
+
+    features: Array
+    coordinates: Array
+
+    @classmethod
+    def of(cls, features: Array) -> "Candidates":
+        """Project arms `(..., k, d)` to their span."""
+        return cls(features, span_coordinates(features))
+
+
+def tally(pulls: Pulls, totals: Totals, arms: int) -> Tally:
+    """Add up what pulls gave, by arm, each `(..., K)`; an arm may be named more than once."""
+    xp = namespace(pulls.times)
+    times = xp.astype(pulls.times, totals.sums.dtype)
+    return Tally(*(scatter(pulls.arms, values, arms) for values in (times, totals.sums, totals.squares)))
+
+
+def rank(coordinates: Array) -> Array:
+    """Return the dimension of the span as a float, `(...)`: orthonormal columns have norm one, the others zero."""
+    xp = namespace(coordinates)
+    return xp.round(xp.sum(coordinates * coordinates, axis=(-2, -1)))
+
+
+def moment(coordinates: Array, weights: Array) -> Array:
+    """Return V = Σ_i w_i x_i x_i', `(..., r, r)`, with ones on the diagonal of columns that are zero.
+
+    The ones make V invertible without touching anything on the span.
+    """
+    xp = namespace(coordinates)
+    size = coordinates.shape[-1]
+    V = xp.matrix_transpose(coordinates) @ (coordinates * weights[..., None])
+    blank = xp.all(coordinates == 0, axis=-2)
+    return V + xp.eye(size, dtype=V.dtype) * xp.astype(blank, V.dtype)[..., None, :]
+
+
+def leverage(coordinates: Array, inverse: Array) -> Array:
+    """Return g_i = x_i' V^{-1} x_i, `(..., k)`."""
+    xp = namespace(coordinates)
+    return xp.vecdot(coordinates @ inverse, coordinates)
+
+
+def symmetric_inverse(V: Array, cut: float = 1e-12) -> Array:
+    """Return the pseudo-inverse of positive semi-definite V; eigenvalues below `cut` of the largest are zero."""
+    xp = namespace(V)
+    values, vectors = xp.linalg.eigh(V)
+    kept = values > cut * values[..., -1:]
+    inverted = xp.where(kept, 1 / xp.where(kept, values, xp.ones_like(values)), xp.zeros_like(values))
+    return (vectors * inverted[..., None, :]) @ xp.matrix_transpose(vectors)
+
+
+def top(score: Array, keep: int) -> Array:
+    """Return positions of the `keep` largest scores, best first, ties to the lower position."""
+    xp = namespace(score)
+    return xp.argsort(-score, axis=-1, stable=True)[..., :keep]

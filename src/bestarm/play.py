@@ -1,0 +1,63 @@
+"""The loop that joins a policy to a bandit."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bestarm.core import Array, Policy, Problem, Pullable, Pulls, Totals, namespace
+from bestarm.errors import OverspentError
+from bestarm.linalg import accumulate
+
+
+@dataclass(frozen=True)
+class Round:
+    """One question and its answer, with the state before and after."""
+
+    before: Any
+    pulls: Pulls
+    totals: Totals
+    after: Any
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run came to: the arm recommended `(...)`, pulls by arm `(..., K)`, and the last state."""
+
+    arm: Array
+    counts: Array
+    state: Any
+
+
+def play(
+    policy: Policy[Any],
+    bandit: Pullable,
+    budget: int,
+    rng: Any = None,
+    watch: Callable[[Round], None] | None = None,
+) -> Run:
+    """Ask `policy`, pull `bandit`, tell, until nothing is left to pull; `watch` sees every round.
+
+    >>> from bestarm import catalog, instances
+    >>> run = play(catalog.policy("gse-lin-fwg"), instances.static(gap=3.0), budget=320, rng=1)
+    >>> int(run.arm), int(run.counts.sum())
+    (0, 320)
+    """
+    choices, rewards = np.random.default_rng(rng).spawn(2)
+    problem = Problem(bandit.features, budget, bandit.noise_variance)
+    xp = namespace(bandit.features)
+    state = policy.start(problem)
+    counts = xp.zeros(problem.features.shape[:-1], dtype=xp.int64)
+    spent = xp.zeros(problem.batch, dtype=xp.int64)
+    while (pulls := policy.ask(state, choices)) is not None:
+        spent = spent + xp.sum(pulls.times, axis=-1)
+        if bool(xp.any(spent > budget)):
+            asked = int(xp.max(spent))
+            raise OverspentError(f"{type(policy).__name__} asked for pull {asked} of a budget of {budget}")
+        totals = bandit.pull(pulls, counts, rewards)
+        before, state = state, policy.tell(state, pulls, totals)
+        counts = accumulate(counts, pulls.arms, pulls.times)
+        if watch is not None:
+            watch(Round(before, pulls, totals, state))
+    return Run(policy.recommend(state), counts, state)

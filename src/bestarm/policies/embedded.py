@@ -1,0 +1,27 @@
+"""Any policy on embedded features (the paper's section on more general models)."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Totals
+from bestarm.embeddings import Embedding
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Replace the features by an embedding of them, then play `policy`."""
+
+    embedding: Embedding
+    policy: Policy[Any]
+
+    def start(self, problem: Problem) -> Any:
+        return self.policy.start(replace(problem, features=self.embedding.embed(problem.features)))
+
+    def ask(self, state: Any, rng: Random) -> Pulls | None:
+        return self.policy.ask(state, rng)
+
+    def tell(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
+        return self.policy.tell(state, pulls, totals)
+
+    def recommend(self, state: Any) -> Array:
+        return self.policy.recommend(state)
