@@ -108,7 +108,7 @@ def policy(name: str, **settings: Any) -> Any:
     >>> policy("gse-lin-fgw")
     Traceback (most recent call last):
     ...
-    bestarm.errors.UnknownNameError: unknown policy 'gse-lin-fgw'; the nearest are gse-lin-fwg, gse-log-fwg, gse-lin
+    bestarm.errors.UnknownNameError: unknown policy 'gse-lin-fgw'; the nearest are gse-lin-fwg, gse-lin-wynn, gse-lin
     """
     if name not in ENTRIES:
         raise UnknownNameError("policy", name, ENTRIES)

@@ -145,6 +145,22 @@ class WolfeAtwood:
         return w, x, inverse, g, d
 
 
+def harman_pronzato(leverages: Array, dimension: Array) -> Array:
+    """Return which arms `(..., k)` can support no D-optimal design, whatever the design these leverages are of.
+
+    Those with g_i < d (1 + ε/2 − √(ε (4 + ε − 4/d))/2), ε = max_i g_i − d (Harman and Pronzato 2007).
+
+    >>> import numpy as np
+    >>> harman_pronzato(np.array([11.0, 10.0, 4.2, 4.3]), np.array(10.0))
+    array([False, False,  True, False])
+    """
+    xp = namespace(leverages)
+    excess = xp.max(leverages, axis=-1) - dimension
+    excess = xp.maximum(excess, 1e-12 * dimension)  # rounding errors at the optimum must delete nothing
+    root = xp.sqrt(excess * xp.maximum(4 + excess - 4 / dimension, xp.zeros_like(excess)))
+    return leverages < (dimension * (1 + excess / 2 - root / 2))[..., None]
+
+
 def certificate(coordinates: Array, weights: Array) -> Array:
     """Return max_i g_i(π) / d `(...)`: 1 at a D- and G-optimal design, never below (Kiefer and Wolfowitz)."""
     xp = namespace(coordinates)

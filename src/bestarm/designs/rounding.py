@@ -115,7 +115,8 @@ def _learning_rate(coordinates: Array, pulls: int) -> Array:
 def _regret_picks(y: Array, spent: Array, allowed: Array, missing: Array, most: int, alpha: Array) -> Array:
     """Return how often each of `y` `(..., q, r)` is picked, `missing` `(...)` times in all."""
     xp = namespace(y)
-    blank = xp.astype(xp.all(y == 0, axis=-2), y.dtype)
+    blank = xp.all(y == 0, axis=-2)
+    blank = xp.astype(blank & ~xp.all(blank, axis=-1, keepdims=True), y.dtype)
     far = xp.eye(y.shape[-1], dtype=y.dtype) * (1e30 * blank)[..., None, :]  # no part in the trace
     Z = xp.matrix_transpose(y) @ (y * spent[..., None])
     picked = xp.zeros(allowed.shape, dtype=xp.int64)

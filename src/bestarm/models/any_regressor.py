@@ -7,7 +7,7 @@ import numpy as np
 
 from bestarm.core import Array, Tally, namespace
 from bestarm.errors import InputError
-from bestarm.estimators import build, describe
+from bestarm.estimators import build, describe, freeze
 from bestarm.linalg import Candidates
 from bestarm.models.protocols import Fit
 
@@ -27,6 +27,9 @@ class AnyRegressor:
 
     path: str
     params: Any = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", freeze(self.params))
 
     @classmethod
     def wrap(cls, estimator: Any) -> "AnyRegressor":

@@ -167,7 +167,7 @@ class GLM:
         residual = sums - counts * self.link.value(predictor)
         gradient = matvec(xp.matrix_transpose(z), residual) - penalty[:, None] * theta
         total = xp.maximum(xp.sum(counts, axis=-1), xp.ones_like(penalty))
-        still = ~done & (xp.max(xp.abs(gradient), axis=-1) > 1e-9 * total)
+        still = ~done & (xp.max(xp.abs(gradient), axis=-1) > 1e-12 * total)
         H = moment(z, counts * self.link.slope(predictor))
         H = H + penalty[:, None, None] * xp.eye(theta.shape[-1], dtype=theta.dtype)
         step = xp.linalg.solve(H, gradient[..., None])[..., 0]

@@ -17,7 +17,7 @@ class Solver(Protocol):
 
 
 @dataclass(frozen=True)
-class Projection:
+class Projected:
     """Work in coordinates of the span of the arms (the paper's choice).
 
     Where the arms pulled do not span it, the answer is the least-squares solution of smallest norm in these
@@ -62,7 +62,7 @@ class Linear:
     array([3., 2., 5.])
     """
 
-    solver: Solver = Projection()
+    solver: Solver = Projected()
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
         z, inverse = self.solver.invert(candidates, tally.counts)
