@@ -8,6 +8,8 @@ from bestarm.errors import BestArmError
 from bestarm.linalg import Candidates
 from bestarm.play import Round, Run, play
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Arms",
     "Bandit",

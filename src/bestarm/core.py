@@ -7,9 +7,7 @@ simulated run, one in a block of Monte Carlo replications. The same lines serve 
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-import array_api_compat.numpy
 import numpy as np
-from array_api_compat import array_namespace
 
 from bestarm.errors import ArmsError, BudgetError
 
@@ -20,8 +18,10 @@ S = TypeVar("S")
 
 def namespace(*arrays: Array) -> Any:
     """Return the array library of `arrays`; at once for NumPy, whose inner loops ask often."""
-    if type(arrays[0]) is np.ndarray:
-        return array_api_compat.numpy
+    if type(arrays[0]) is np.ndarray or isinstance(arrays[0], np.generic):
+        return np  # from version 2.1 on NumPy keeps the standard itself
+    from array_api_compat import array_namespace
+
     return array_namespace(*arrays)
 
 

@@ -12,14 +12,14 @@ Work: TypeAlias = tuple[Array, ...]
 def iterate(
     work: Work,
     finished: Callable[[Work], Array],
-    advance: Callable[[int, Work, Array], Work],
+    advance: Callable[[int, Work, Array | None], Work],
     limit: int,
     batch: tuple[int, ...],
 ) -> Array:
     """Advance `work` until every replication is finished or `limit` steps are done; return its first array.
 
     Each array of `work` has the axes `batch` in front. `advance(t, work, done)` must leave the replications
-    marked in `done` bit for bit as they are, so that the company a replication runs in never shows.
+    marked in `done` bit for bit as they are, so that the company a replication runs in never shows; None marks none.
     """
     xp = namespace(work[0])
     size = prod(batch)
@@ -37,7 +37,7 @@ def iterate(
             kept.append(xp.take(places, out, axis=0))
             work = tuple(xp.take(a, stay, axis=0) for a in work)
             places = xp.take(places, stay, axis=0)
-            done = xp.take(done, stay, axis=0)
-        work = advance(t, work, done)
+            count = 0
+        work = advance(t, work, done if count else None)
     order = xp.argsort(xp.concat([*kept, places]))
     return xp.reshape(xp.take(xp.concat([*pieces, work[0]]), order, axis=0), (*batch, *shape))

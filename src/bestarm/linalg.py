@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_numpy_array
 
 from bestarm.core import Array, Pulls, Tally, Totals, namespace
 
@@ -53,6 +52,15 @@ def one_hot(index: Array, size: int, dtype: Any = None) -> Array:
     return xp.astype(hot, dtype if dtype is not None else xp.float64)
 
 
+def moved(values: Array, index: Array, step: Array) -> Array:
+    """Return `values` `(..., K)` with `step` `(...)` added at `index` `(...)`; `values` stays as it is."""
+    if type(values) is np.ndarray:
+        values = values.copy()
+        values[(*_open_grid(index), index)] += step
+        return values
+    return values + one_hot(index, values.shape[-1], values.dtype) * step[..., None]
+
+
 def scatter(index: Array, values: Array, size: int) -> Array:
     """Add `values` `(..., m)` up at `index` `(..., m)`, shape `(..., size)`.
 
@@ -60,7 +68,7 @@ def scatter(index: Array, values: Array, size: int) -> Array:
     array([1., 0., 7., 0.])
     """
     xp = namespace(index, values)
-    if is_numpy_array(values):
+    if type(values) is np.ndarray:
         batch = values.shape[:-1]
         blocks = np.arange(int(np.prod(batch)), dtype=np.int64).reshape(*batch, 1) * size
         flat = np.bincount((index + blocks).ravel(), values.ravel(), minlength=blocks.size * size)

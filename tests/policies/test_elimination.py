@@ -1,5 +1,7 @@
 """Generalized Successive Elimination: schedule, stages, invariance, special cases, measured error below the bound."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,7 +24,7 @@ def test_stages_shrink_to_one_arm(arms, eta):
     sizes = stage_sizes(arms, eta)
     assert sizes[0] == arms
     assert sizes[-1] == 1
-    assert all(a > b for a, b in zip(sizes, sizes[1:], strict=False))
+    assert all(a > b for a, b in pairwise(sizes))
 
 
 @pytest.mark.parametrize(("arms", "eta", "stages"), [(125, 5, 3), (16, 2, 4), (17, 2, 5), (6, 2.5, 3), (216, 6, 3)])

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from bestarm.core import Array, namespace
 from bestarm.iterate import Work, iterate
-from bestarm.linalg import Candidates, leverage, matvec, moment, one_hot, pick, rank, row
+from bestarm.linalg import Candidates, leverage, matvec, moment, moved, one_hot, pick, rank, row
 
 REFRESH = 100  # rank-one updates between two inversions: their error stays near 1e-13
 
@@ -28,12 +28,12 @@ class KumarYildirim:
 class Multiplicative:
     """Begin with a few steps π_i ∝ π_i (g_i/d)^{3/2} from uniform (Titterington 1976), then drop what is small.
 
-    Moves every weight at once, so sixteen steps come within 3 % of the optimum on most sets of arms; an exchange
+    Moves every weight at once, so two dozen steps come within 2 % of the optimum on most sets of arms; an exchange
     method closes the rest. The power 1 would increase det V at every step; 3/2 has the same fixed point and gets
     there in fewer. With hardly more arms than dimensions there is little to move: begin as Kumar and Yıldırım.
     """
 
-    steps: int = 16
+    steps: int = 24
     drop: float = 0.1
 
     def begin(self, coordinates: Array) -> Array:
@@ -115,32 +115,27 @@ class WolfeAtwood:
         xp = namespace(g)
         return (xp.max(g, axis=-1) <= (1 + self.tolerance) * d) | (d <= 1)
 
-    def _advance(self, t: int, work: Work, done: Array) -> Work:
+    def _advance(self, t: int, work: Work, done: Array | None) -> Work:
         w, x, inverse, g, d = work
         xp = namespace(w)
         high, low = xp.argmax(g, axis=-1), xp.argmin(xp.where(w > 0, g, xp.inf), axis=-1)
-        j = xp.where(pick(g, high) - d >= d - pick(g, low), high, low)
+        j = xp.where(pick(g, high) + pick(g, low) >= 2 * d, high, low)
         kappa = pick(g, j)
-        step = (kappa - d) / (xp.where(done, xp.ones_like(d), d - 1) * kappa)
-        step = xp.maximum(step, -pick(w, j))  # clipped: the arm leaves the support
-        step = xp.where(done, xp.zeros_like(step), step)
+        freedom = d - 1 if done is None else xp.where(done, xp.ones_like(d), d - 1)
+        step = xp.maximum((kappa - d) / (freedom * kappa), -pick(w, j))  # clipped: the arm leaves the support
+        if done is not None:
+            step = xp.where(done, xp.zeros_like(step), step)
         u = matvec(inverse, row(x, j))
         along = matvec(x, u)
         scale, shrink = 1 + step, step / (1 + step * kappa)
-        w = xp.maximum(w + one_hot(j, w.shape[-1], w.dtype) * step[..., None], xp.zeros_like(w))
-        w = w / scale[..., None]
+        w = xp.maximum(moved(w, j, step), xp.zeros_like(w)) / scale[..., None]
         if t % REFRESH == REFRESH - 1:
             fresh = xp.linalg.inv(moment(x, w))
-            still = done[..., None]
-            return (
-                w,
-                x,
-                xp.where(still[..., None], inverse, fresh),
-                xp.where(still, g, leverage(x, fresh)),
-                d,
-            )
-        inverse = inverse - shrink[..., None, None] * u[..., :, None] * u[..., None, :]
-        inverse = inverse * scale[..., None, None]
+            renewed = leverage(x, fresh)
+            if done is not None:
+                fresh, renewed = xp.where(done[..., None, None], inverse, fresh), xp.where(done[..., None], g, renewed)
+            return w, x, fresh, renewed, d
+        inverse = (inverse - (shrink[..., None] * u)[..., None] * u[..., None, :]) * scale[..., None, None]
         g = (g - shrink[..., None] * along * along) * scale[..., None]
         return w, x, inverse, g, d
 

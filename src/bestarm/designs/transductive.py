@@ -50,7 +50,7 @@ class Transductive:
         best, lower = work[-1][:, 0], work[-1][:, 1]
         return best <= (1 + self.tolerance) * lower
 
-    def _advance(self, t: int, work: Work, done: Array) -> Work:
+    def _advance(self, t: int, work: Work, done: Array | None) -> Work:
         best, w, shares, x, targeted, bounds = work
         xp = namespace(w)
         inverse = xp.linalg.inv(moment(x, w))
@@ -61,10 +61,11 @@ class Transductive:
         pulled = x @ inverse
         gradient = xp.vecdot(pulled @ self.directions.mix(targeted, shares), pulled)
         lower = xp.maximum(bounds[:, 1], 2 * value - xp.max(gradient, axis=-1))
-        better = (worst < bounds[:, 0]) & ~done
+        better = worst < bounds[:, 0] if done is None else (worst < bounds[:, 0]) & ~done
         best = xp.where(better[:, None], w, best)
         upper = xp.where(better, worst, bounds[:, 0])
-        bounds = xp.where(done[:, None], bounds, xp.stack([upper, lower], axis=-1))
+        narrowed = xp.stack([upper, lower], axis=-1)
+        bounds = narrowed if done is None else xp.where(done[:, None], bounds, narrowed)
         safe = xp.where(value > 0, value, xp.ones_like(value))
         shares = shares * widths / xp.reshape(safe, (-1, *(1 for _ in axes)))
         moved = w * xp.sqrt(xp.maximum(gradient, xp.zeros_like(gradient)))

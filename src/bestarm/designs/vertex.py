@@ -10,7 +10,7 @@ from typing import Protocol
 
 from bestarm.core import Array, namespace
 from bestarm.iterate import Work, iterate
-from bestarm.linalg import Candidates, leverage, matvec, moment, one_hot, pick, rank, row
+from bestarm.linalg import Candidates, leverage, matvec, moment, moved, one_hot, pick, rank, row
 
 REFRESH = 100
 GOLDEN = (5**0.5 - 1) / 2
@@ -36,7 +36,7 @@ class LineSearch:
         xp = namespace(leverage)
 
         def worst(gamma: Array) -> Array:
-            return xp.max(_moved(leverage, along, kappa, gamma), axis=-1)
+            return xp.max(_after(leverage, along, kappa, gamma), axis=-1)
 
         low, high = xp.zeros_like(kappa), xp.ones_like(kappa) * (1 - 1e-12)
         left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
@@ -116,28 +116,33 @@ class VertexDirection:
         xp = namespace(g)
         return (xp.max(g, axis=-1) <= (1 + self.tolerance) * d) | (d <= 1) | (stalled > 0)
 
-    def _advance(self, t: int, work: Work, done: Array) -> Work:
+    def _advance(self, t: int, work: Work, done: Array | None) -> Work:
         w, x, inverse, g, d, stalled = work
         xp = namespace(w)
         j = xp.argmax(g, axis=-1)
         u = matvec(inverse, row(x, j))
         along = matvec(x, u)
-        kappa = xp.where(done, 2 * xp.ones_like(d), pick(g, j))
+        kappa = pick(g, j) if done is None else xp.where(done, 2 * xp.ones_like(d), pick(g, j))
         gamma = self.step.length(t, g, along, kappa, xp.maximum(d, xp.ones_like(d)))
-        gamma = xp.where(done, xp.zeros_like(gamma), gamma)
-        stalled = xp.where(done, stalled, xp.astype(gamma <= 0, stalled.dtype))
-        w = w * (1 - gamma)[..., None] + one_hot(j, w.shape[-1], w.dtype) * gamma[..., None]
+        if done is None:
+            stalled = xp.astype(gamma <= 0, stalled.dtype)
+        else:
+            stalled = xp.where(done, stalled, xp.astype(gamma <= 0, stalled.dtype))
+            gamma = xp.where(done, xp.zeros_like(gamma), gamma)
+        w = moved(w * (1 - gamma)[..., None], j, gamma)
         if t % REFRESH == REFRESH - 1:
             fresh = xp.linalg.inv(moment(x, w))
-            inverse = xp.where(done[..., None, None], inverse, fresh)
-            return w, x, inverse, xp.where(done[..., None], g, leverage(x, fresh)), d, stalled
+            renewed = leverage(x, fresh)
+            if done is not None:
+                fresh, renewed = xp.where(done[..., None, None], inverse, fresh), xp.where(done[..., None], g, renewed)
+            return w, x, fresh, renewed, d, stalled
         shrink = gamma / (1 - gamma + gamma * kappa)
-        inverse = inverse - shrink[..., None, None] * u[..., :, None] * u[..., None, :]
+        inverse = inverse - (shrink[..., None] * u)[..., None] * u[..., None, :]
         inverse = inverse / (1 - gamma)[..., None, None]
-        return w, x, inverse, _moved(g, along, kappa, gamma), d, stalled
+        return w, x, inverse, _after(g, along, kappa, gamma), d, stalled
 
 
-def _moved(leverage: Array, along: Array, kappa: Array, gamma: Array) -> Array:
+def _after(leverage: Array, along: Array, kappa: Array, gamma: Array) -> Array:
     """Return the leverages after a step γ towards an arm of leverage κ."""
     shrink = gamma / (1 - gamma + gamma * kappa)
     return (leverage - shrink[..., None] * along * along) / (1 - gamma)[..., None]

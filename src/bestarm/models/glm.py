@@ -160,14 +160,15 @@ class GLM:
     def _finished(self, work: Work) -> Array:
         return work[-1] == 0
 
-    def _newton(self, t: int, work: Work, done: Array) -> Work:
+    def _newton(self, t: int, work: Work, done: Array | None) -> Work:
         theta, z, counts, sums, penalty, going = work
         xp = namespace(theta)
         predictor = self._near(matvec(z, theta))
         residual = sums - counts * self.link.value(predictor)
         gradient = matvec(xp.matrix_transpose(z), residual) - penalty[:, None] * theta
         total = xp.maximum(xp.sum(counts, axis=-1), xp.ones_like(penalty))
-        still = ~done & (xp.max(xp.abs(gradient), axis=-1) > 1e-12 * total)
+        still = xp.max(xp.abs(gradient), axis=-1) > 1e-12 * total
+        still = still if done is None else still & ~done
         H = moment(z, counts * self.link.slope(predictor))
         H = H + penalty[:, None, None] * xp.eye(theta.shape[-1], dtype=theta.dtype)
         step = xp.linalg.solve(H, gradient[..., None])[..., 0]

@@ -1,0 +1,34 @@
+# A newcomer needs only `make demo` and `make test`. Both set up what they need in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+CARS := src/bestarm/data/automobile.csv
+
+.PHONY: demo test check bench statistics clean
+
+demo: .venv/plot ## find the most expensive of 205 cars from noisy prices
+	$(BIN)/bestarm run $(CARS) --budget 4100 --label make --label body_style --scale minmax \
+		--simulate price --missing mean --noise-variance 0.1 --seed 7 --report demo-report.html
+
+test: .venv/test ## laws, contract, units
+	$(BIN)/pytest -q
+
+check: .venv/dev ## linters, types, import contract
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+statistics: .venv/test ## slow Monte Carlo checks
+	$(BIN)/pytest -q -m statistics
+
+bench: .venv/test ## speed, as ratios within one run
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+.venv/%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -c 'import sys; assert sys.version_info >= (3, 11), "bestarm needs Python 3.11 or newer: make PYTHON=python3.12 ..."'
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	touch $@
+
+clean: ## forget everything built
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,399 @@
+"""A person's table of candidates: read, checked, and encoded as features `(K, d)`."""
+
+import csv
+import io
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import islice, product
+from pathlib import Path
+from reprlib import repr as shorten
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bestarm.errors import ArmsError, UnknownNameError
+
+Floats: TypeAlias = NDArray[np.float64]
+Names: TypeAlias = Iterable[str] | None
+
+MISSING = frozenset({"", "?", "na", "nan", "null"})
+FEW_LEVELS = 20  # as many as this are plausible in any table, however short
+SCALES: dict[str, Callable[[Floats], tuple[float, float]]] = {
+    "none": lambda values: (0.0, 1.0),
+    "minmax": lambda values: (float(values.min()), float(values.max() - values.min())),
+    "standard": lambda values: (float(values.mean()), float(values.std())),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column became features: `(x - shift) / unit`, or 0/1 for each of its levels but the baseline."""
+
+    name: str
+    shift: float = 0.0
+    unit: float = 1.0
+    levels: tuple[str, ...] = ()
+    baseline: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each feature, such as "width" or "body=sedan"."""
+        kept = tuple(f"{self.name}={level}" for level in self.levels if level != self.baseline)
+        return kept if self.levels else (self.name,)
+
+    def encode(self, table: "_Table") -> Floats:
+        """Return the features `(K, len(names))` of a table of K rows."""
+        if self.levels:
+            cells = [f"{self.name}={cell}" for cell in table.texts(self.name, self.levels)]
+            same = np.array(cells, dtype=object)[:, None] == np.array(self.names, dtype=object)
+            return np.asarray(same, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            feature: Floats = (table.numbers(self.name)[:, None] - self.shift) / self.unit
+        if not np.isfinite(feature).all():
+            raise ArmsError(f"column {self.name!r}: too large or too close to scale; use scale='none'")
+        return feature
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the columns of a table became features; it can be printed, stored, and applied to new rows.
+
+    >>> encoding = Encoding((Column("width", shift=60.0, unit=2.0), Column("body", levels=("open", "sedan"))))
+    >>> encoding.apply([{"width": 64, "body": "sedan"}])
+    array([[2., 0., 1.]])
+    """
+
+    columns: tuple[Column, ...]
+    intercept: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the d features, the intercept first."""
+        return ("intercept",) * self.intercept + tuple(name for one in self.columns for name in one.names)
+
+    def apply(self, rows: Iterable[Mapping[str, object]]) -> Floats:
+        """Return the features `(K, d)` of K rows, each a mapping from column to cell."""
+        given = list(rows)
+        table = _Table({one.name: [_text(row.get(one.name)) for row in given] for one in self.columns})
+        parts = [one.encode(table) for one in self.columns]
+        return np.hstack([np.ones((len(given), int(self.intercept))), *parts])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, free of None, fit for JSON or TOML."""
+        return asdict(self, dict_factory=lambda pairs: {k: v for k, v in pairs if v is not None})
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Encoding":
+        """Return the encoding that `to_dict` made `plain` of."""
+        try:
+            columns = [Column(**{**one, "levels": tuple(one.get("levels", ()))}) for one in plain["columns"]]
+            return cls(tuple(columns), bool(plain["intercept"]))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ArmsError(f"not a stored encoding: {error!r}") from error
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Arms:
+    """A table of K candidates: ids, features `(K, d)`, the encoding that made them, a cost each `(K,)`.
+
+    `table` holds the cells as they were read, `notes` what was found in them and done about it.
+
+    >>> from importlib.resources import files
+    >>> cars = Arms.from_csv(files("bestarm") / "data/automobile.csv", exclude=["make", "price"])
+    >>> cars, cars.column("price", missing="drop").shape
+    (Arms(205 arms, 10 features, rank 10), (201,))
+    >>> Arms.product({"dose": [1, 2, 4], "form": ["gel", "oil"]}).names
+    ('intercept', 'dose', 'form=oil')
+    """
+
+    ids: tuple[str, ...]
+    features: Floats
+    names: tuple[str, ...]
+    encoding: Encoding
+    cost: Floats | None = None
+    notes: tuple[str, ...] = ()
+    table: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", _array(self.features, "features", "K, d"))
+        _unique("feature", "name", self.names)
+        if self.names != self.encoding.names or len(self.names) != self.features.shape[1]:
+            raise ArmsError(f"{self.features.shape[1]} feature names expected; given {shorten(self.names)}")
+        if len(self._rows) != len(self):
+            raise ArmsError(f"{len(self)} ids expected, one for each arm; {len(self.ids)} given")
+        if self.cost is not None:
+            object.__setattr__(self, "cost", _array(self.cost, "cost", "K"))
+            if len(self.cost) != len(self) or not (self.cost > 0).all():
+                least = f"the least, in row {self.cost.argmin() + 1}, is {self.cost.min():g}"
+                raise ArmsError(f"{len(self)} costs above 0 expected; {len(self.cost)} given; {least}")
+        object.__setattr__(self, "notes", tuple(dict.fromkeys([*self.notes, *self._findings()])))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        id: str | None = None,
+        features: Names = None,
+        exclude: Iterable[str] = (),
+        categorical: Iterable[str] = (),
+        scale: Literal["none", "minmax", "standard"] = "none",
+        intercept: bool = False,
+        cost: str | None = None,
+    ) -> "Arms":
+        """Take arms from an eager data frame: pandas, polars, or another that narwhals knows."""
+        table = frame if isinstance(frame, _Table) else _read_frame(frame)
+        count = len(next(iter(table.columns.values()), ()))
+        if not count:
+            raise ArmsError("no arms: the table has no rows")
+        others = table.known(name for name in (id, cost) if name is not None)
+        rest = [name for name in table.columns if name not in others]
+        chosen, left, texts = map(table.known, (rest if features is None else features, exclude, categorical))
+        fitted = [table.fit(name, name in texts, scale, intercept) for name in chosen if name not in left]
+        if not fitted:
+            raise ArmsError(f"no column is left to be a feature, of {shorten(list(table.columns))}")
+        parts = {one: one.encode(table) for one in fitted}
+        kept = [one for one in fitted if (parts[one] != parts[one][:1]).any()] or fitted[: not intercept]
+        notes = [f"column {one.name!r} is constant: dropped" for one in fitted if one not in kept]
+        matrix = np.hstack([np.ones((count, int(intercept))), *(parts[one] for one in kept)])
+        encoding = Encoding(tuple(kept), intercept)
+        ids = tuple(map(str, range(1, count + 1))) if id is None else tuple(table.columns[id])
+        costs = None if cost is None else table.numbers(cost, "or leave cost= out")
+        return cls(ids, matrix, encoding.names, encoding, costs, tuple(notes), table.columns)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, **options: Any) -> "Arms":
+        """Read arms from a CSV file with a header, "-" being standard input; options as in `from_frame`."""
+        return cls.from_frame(_read_csv(path), **options)
+
+    @classmethod
+    def from_arrays(
+        cls, features: ArrayLike, ids: Names = None, names: Names = None, *, cost: Floats | None = None
+    ) -> "Arms":
+        """Take features `(K, d)` as they are: no column is scaled or dropped, so one of ones stays."""
+        matrix = _array(features, "features", "K, d")
+        rows, columns = (map(str, range(1, size + 1)) for size in matrix.shape)
+        encoding = Encoding(tuple(map(Column, [f"x{j}" for j in columns] if names is None else names)))
+        return cls(tuple(map(str, rows if ids is None else ids)), matrix, encoding.names, encoding, cost)
+
+    @classmethod
+    def product(cls, factors: Mapping[str, Iterable[object]], *, intercept: bool = True) -> "Arms":
+        """Make an arm of each combination of levels, with main effects; factors of numbers stay numeric."""
+        levels = {name: list(given) for name, given in factors.items()}
+        rows = list(product(*levels.values()))
+        texts = [name for name, given in levels.items() if any(isinstance(level, str) for level in given)]
+        table = _Table({name: [_text(row[j]) for row in rows] for j, name in enumerate(levels)})
+        ids = (", ".join(f"{name}={level}" for name, level in zip(levels, row, strict=True)) for row in rows)
+        return replace(cls.from_frame(table, categorical=texts, intercept=intercept), ids=tuple(ids))
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str], embed: Callable[[list[str]], ArrayLike]) -> "Arms":
+        """Embed K texts as features `(K, d)`; `embed` is called once, with the list of them."""
+        given = list(texts)
+        arms = cls.from_arrays(embed(given) if given else [])
+        if len(arms) != len(given):
+            raise ArmsError(f"{len(given)} rows expected from embed, one for each text; {len(arms)} given")
+        return replace(arms, table={"text": given})
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __repr__(self) -> str:
+        return f"Arms({len(self)} arms, {len(self.names)} features, rank {self.rank})"
+
+    @cached_property
+    def rank(self) -> int:
+        """The rank of the features, brought within [-1, 1] lest their singular values overflow."""
+        peak = np.abs(self.features).max()
+        return int(np.linalg.matrix_rank(self.features / peak)) if peak else 0
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return _unique("row", "id", self.ids)
+
+    def _findings(self) -> list[str]:
+        alike: dict[bytes, list[str]] = {}
+        for one, row in zip(self.ids, self.features + 0.0, strict=True):  # -0.0 + 0.0 is 0.0
+            alike.setdefault(row.tobytes(), []).append(one)
+        groups = [" and ".join(group[:3]) for group in alike.values() if len(group) > 1]
+        equal = f"arms {'; '.join(groups[:3])} have equal features: the features cannot tell them apart"
+        short = f"the rank is {self.rank}: some features are combinations of others"
+        return [f"{equal} (groups: {len(groups)})"] * bool(groups) + [short] * (self.rank < len(self.names))
+
+    def index(self, id: object) -> int:
+        """Return the row, counted from 0, of the arm called `id`."""
+        if str(id) not in self._rows:
+            raise UnknownNameError("arm", str(id), self.ids)
+        return self._rows[str(id)]
+
+    def present(self, name: str) -> NDArray[np.bool_]:
+        """Return which arms `(K,)` have something in a column of the table."""
+        _Table(self.table).known([name])
+        return np.array([cell.lower() not in MISSING for cell in self.table[name]])
+
+    def column(self, name: str, missing: Literal["error", "mean", "drop"] = "error") -> Floats:
+        """Return a column of the table as numbers `(K,)`; "drop" leaves those of the arms `present(name)`."""
+        if missing not in ("error", "mean", "drop"):
+            raise UnknownNameError("rule for missing cells", str(missing), ("error", "mean", "drop"))
+        there = self.present(name)
+        if not there.any():
+            raise ArmsError(f"column {name!r}: expected numbers, found only missing cells")
+        cells = np.where(there | (missing == "error"), np.array(self.table[name], dtype=object), "0").tolist()
+        values = _Table({name: cells}, [f"arm {one!r}" for one in self.ids]).numbers(name, "or set missing=")
+        return values[there] if missing == "drop" else np.where(there, values, values[there].mean())
+
+    def subset(self, index: Iterable[int]) -> "Arms":
+        """Return the arms at `index`, rows counted from 0 or a mask `(K,)`, in that order."""
+        rows = np.arange(len(self))[[*index]]
+        table = {name: [cells[row] for row in rows] for name, cells in self.table.items()}
+        cost = None if self.cost is None else self.cost[rows]
+        old, ids = self._findings(), tuple(self.ids[row] for row in rows)
+        notes = tuple(note for note in self.notes if note not in old)
+        return Arms(ids, self.features[rows], self.names, self.encoding, cost, notes, table)
+
+    def describe(self) -> str:
+        """Return a summary in lines: sizes, encoding, cost, notes."""
+        cost = "" if self.cost is None else f", cost {self.cost.min():g} to {self.cost.max():g}"
+        lines = [f"{len(self)} arms, {len(self.names)} features, rank {self.rank}{cost}"]
+        lines += ["intercept"] * self.encoding.intercept
+        for one in self.encoding.columns:
+            scaling = f"(x - {one.shift:g}) / {one.unit:g}"
+            lines.append(f"{one.name}: {shorten(one.levels) if one.levels else scaling}")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Columns of text cells, and what to call each row in an error."""
+
+    columns: Mapping[str, Sequence[str]]
+    places: Sequence[str] = ()
+
+    def known(self, names: Iterable[str]) -> list[str]:
+        listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+        for name in listed:
+            if name not in self.columns:
+                raise ArmsError(str(UnknownNameError("column", str(name), self.columns)))
+        return listed
+
+    def error(self, row: int, name: str, expected: str, way_out: str) -> ArmsError:
+        place = self.places[row] if self.places else f"row {row + 1}"
+        found = shorten(self.columns[name][row])
+        return ArmsError(f"{place}, column {name!r}: expected {expected}, found {found}; fix it, {way_out}")
+
+    def numbers(self, name: str, way_out: str = "exclude the column, or name it categorical") -> Floats:
+        values = np.array([_number(cell) for cell in self.columns[name]], dtype=float)
+        for row in np.flatnonzero(np.isnan(values))[:1]:
+            comma = not math.isnan(_number(self.columns[name][row].replace(",", ".")))
+            raise self.error(row, name, "a number" + ", with a decimal point as in 1.5" * comma, way_out)
+        return values
+
+    def texts(self, name: str, known: Sequence[str] = ()) -> Sequence[str]:
+        for row, cell in enumerate(self.columns[name]):
+            if cell.lower() in MISSING or (known and cell not in known):
+                expected = f"one of the levels {shorten(known)}" if known else "a level"
+                raise self.error(row, name, expected, "or exclude the column")
+        return self.columns[name]
+
+    def fit(self, name: str, text: bool, scale: str, intercept: bool) -> Column:
+        """Return how to encode a column: a number if half of its cells are, unless it is to be `text`."""
+        if scale not in SCALES:
+            raise UnknownNameError("scale", scale, SCALES)
+        there = [cell for cell in self.columns[name] if cell.lower() not in MISSING]
+        # A decimal comma counts as a number here, so that it is refused rather than read as a level.
+        numeric = sum(not math.isnan(_number(cell.replace(",", "."))) for cell in there)
+        if there and 2 * numeric >= len(there) and not text:
+            values = self.numbers(name)
+            # A constant has no spread to divide by, and stays as it is.
+            with np.errstate(all="ignore"):
+                return Column(name, *SCALES["none" if (values == values[0]).all() else scale](values))
+        levels = tuple(sorted(set(self.texts(name))))
+        if len(levels) > max(FEW_LEVELS, len(there) / 2) and not text:
+            hint = "use it as id=, exclude= it, or name it categorical"
+            raise ArmsError(f"column {name!r}: too many levels, {len(levels)} in {len(there)} arms; {hint}")
+        return Column(name, levels=levels, baseline=levels[0] if intercept else None)
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
+def _number(cell: str) -> float:
+    """Return the finite number a cell holds, else NaN."""
+    try:
+        value = math.nan if "_" in cell else float(cell)  # Python alone reads 1_000 as a number
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def _unique(kind: str, what: str, names: Iterable[str]) -> dict[str, int]:
+    """Return the position of each name; a blank or repeated one is refused."""
+    rows: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if not name or rows.setdefault(name, row) != row:
+            both = f"s {rows[name] + 1} and" if name else ""
+            raise ArmsError(f"{kind}{both} {row + 1}: the {what} is {name!r}; each needs its own")
+    return rows
+
+
+def _array(given: ArrayLike, what: str, shape: str) -> Floats:
+    """Return a read-only copy, all finite, with the axes that `shape` names."""
+    try:
+        array = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArmsError(f"{what} must be numbers of shape ({shape}); {error}") from error
+    if array.ndim != len(shape.split(",")) or not array.size:
+        raise ArmsError(f"{what} must have shape ({shape}) and not be empty; given {array.shape}")
+    for spot in np.argwhere(~np.isfinite(array))[:1]:
+        raise ArmsError(f"{what} must be finite numbers; found {array[tuple(spot)]} in row {spot[0] + 1}")
+    array.setflags(write=False)
+    return array
+
+
+def _read_frame(frame: Any) -> _Table:
+    import narwhals.stable.v1 as nw
+
+    try:
+        columns = list(nw.from_native(frame, eager_only=True).iter_columns())
+    except (TypeError, ValueError) as error:
+        raise ArmsError(f"expected an eager data frame such as pandas or polars; {error}") from error
+    zips = {str(one.name): zip(one.to_list(), one.is_null().to_list(), strict=True) for one in columns}
+    return _Table({name: ["" if null else _text(cell) for cell, null in some] for name, some in zips.items()})
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """Return the mark that cuts the first records alike, else the one that cuts the header most."""
+    widths: dict[str, list[int]] = {}
+    for mark in ",;\t":
+        widths[mark] = [len(cells) for cells in islice(csv.reader(lines, delimiter=mark), 20) if cells] or [0]
+    return max(widths, key=lambda mark: (len(set(widths[mark])) == 1 < widths[mark][0], widths[mark][0]))
+
+
+def _read_csv(path: str | Path) -> _Table:
+    source = "standard input" if str(path) == "-" else str(path)
+    records: list[tuple[str, list[str]]] = []
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        lines = list(io.StringIO(data.decode("utf-8-sig"), newline=""))
+        reader, line = csv.reader(lines, delimiter=_delimiter(lines), strict=True, skipinitialspace=True), 1
+        for record in reader:
+            if len(record) > 1 or any(record):
+                records.append((f"{source}: row {len(records)} (line {line})", record))
+            line = reader.line_num + 1
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ArmsError(f"{source}: expected a CSV file in UTF-8; {error}") from error
+    if b"\0" in data or len(records) < 2:
+        raise ArmsError(f"{source}: no arms: expected text, a header and then a row for each arm")
+    rows, header = records[1:], _unique(f"{source}: column", "name", map(str.strip, records[0][1]))
+    if "0" not in header and not any(math.isnan(_number(name)) for name in header):  # pandas writes 0,1,2
+        raise ArmsError(f"{source}: expected a header of names, found the numbers {shorten([*header])}")
+    for place, cells in rows:
+        if len(cells) != len(header):
+            raise ArmsError(f"{place}: {len(header)} cells expected, as in the header; {len(cells)} found")
+    columns = {name: [cells[j].strip() for _, cells in rows] for name, j in header.items()}
+    return _Table(columns, [place for place, _ in rows])

@@ -1,0 +1,354 @@
+"""The command line: every command is a library call with flags. Data on stdout, talk on stderr."""
+
+import csv
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from bestarm import __version__, catalog, live, report, spec
+from bestarm.account import Account, Accountant, StageAccount
+from bestarm.arms import Arms
+from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
+from bestarm.core import Problem, Pullable, Tally
+from bestarm.errors import BestArmError, BudgetWarning, InputError, PullError, RewardError
+from bestarm.models.glm import GLM, Logistic
+from bestarm.models.glm import Poisson as PoissonLink
+from bestarm.play import Round, play
+
+
+class Command(click.Command):
+    """A command whose errors on purpose end with exit code 1 and one line, not with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BestArmError as error:
+            raise click.ClickException(str(error)) from error
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(__version__, prog_name="bestarm")
+def main() -> None:
+    """Find the best of K candidates within a fixed budget of noisy observations."""
+
+
+FORMAT = click.option("-f", "--format", "style", type=click.Choice(["table", "json", "csv"]), default="table")
+
+
+@main.command()
+@click.argument("arms_file", metavar="ARMS.csv")
+@click.option("--budget", type=int, required=True, help="Pulls to spend, never one more.")
+@click.option("--id", "id_column", help="Column that names the arms; row numbers otherwise.")
+@click.option("--label", multiple=True, help="Column to show beside an arm's id (repeatable).")
+@click.option("--feature", multiple=True, help="Column to use as a feature (repeatable); all others otherwise.")
+@click.option("--exclude", multiple=True, help="Column not to use as a feature (repeatable).")
+@click.option("--categorical", multiple=True, help="Column of categories though it holds numbers (repeatable).")
+@click.option(
+    "--scale",
+    type=click.Choice(["none", "minmax", "standard"]),
+    default="none",
+    help="Scale numeric features; minmax scales a simulated column to [0, 1] too.",
+)
+@click.option("--intercept", is_flag=True, help="Add a constant feature.")
+@click.option("--simulate", metavar="COLUMN", help="Take this column as the true means and simulate rewards.")
+@click.option(
+    "--missing", type=click.Choice(["error", "mean", "drop"]), default="error", help="Blanks in the simulated column."
+)
+@click.option("--noise-variance", type=float, help="Variance of one reward, if known; needed to simulate.")
+@click.option(
+    "--pull",
+    metavar="'CMD {id}'|MODULE:FUNCTION",
+    help="How to observe an arm: a command that prints one number, or a Python function of the arm's id.",
+)
+@click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull command.")
+@click.option("--model", "model_name", help="Reward model: " + ", ".join(catalog.MODELS) + ".")
+@click.option("--policy", "policy_name", help="A policy of `bestarm policies`; the model's own otherwise.")
+@click.option("--eta", type=float, help="Keep the best 1/eta of the arms at each stage.")
+@click.option("--minimize", is_flag=True, help="The smallest mean is the best.")
+@click.option("--seed", type=int, help="Seed of everything random; printed and logged when not given.")
+@click.option(
+    "--log",
+    "log_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write each reward to this file as it comes; run again with the same file to resume.",
+)
+@click.option(
+    "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a .html or .png report."
+)
+@FORMAT
+def run(
+    arms_file: str,
+    budget: int,
+    id_column: str | None,
+    label: tuple[str, ...],
+    feature: tuple[str, ...],
+    exclude: tuple[str, ...],
+    categorical: tuple[str, ...],
+    scale: str,
+    intercept: bool,
+    simulate: str | None,
+    missing: str,
+    noise_variance: float | None,
+    pull: str | None,
+    pull_timeout: float | None,
+    model_name: str | None,
+    policy_name: str | None,
+    eta: float | None,
+    minimize: bool,
+    seed: int | None,
+    log_file: Path | None,
+    report_file: Path | None,
+    style: str,
+) -> None:
+    """Find the best arm of a table: `bestarm run cars.csv --budget 4000 --pull './measure {id}'`."""
+    if (simulate is None) == (pull is None):
+        raise click.UsageError("say where rewards come from: either --simulate COLUMN or --pull 'command {id}'")
+    if report_file is not None and report_file.suffix.lower() not in {".html", ".png"}:
+        raise click.UsageError(f"--report takes a .html or .png file; given {report_file.name!r}")
+    policy, model = _policy(policy_name, model_name, eta)
+    better, natural = _direction(minimize, model)
+    apart = {*exclude, *label, *([simulate] if simulate else [])}
+    arms = Arms.from_csv(
+        arms_file,
+        id=id_column,
+        features=feature or None,
+        exclude=() if feature else tuple(sorted(apart - {id_column})),
+        categorical=categorical,
+        scale=scale,
+        intercept=intercept,
+    )
+    means = None
+    if simulate is not None:
+        arms, means = _truth(arms, simulate, missing, scale)
+    ids = _labels(arms, label)
+    _say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
+    problem = Problem(arms.features, budget, noise_variance)
+    about = {
+        "arms": hashlib.sha256(repr(ids).encode() + arms.features.tobytes()).hexdigest()[:16],
+        "policy": spec.to_dict(policy),
+        "budget": budget,
+        "minimize": minimize,
+        "seed": seed,
+    }
+    log = live.Log.open(log_file, about) if log_file else None
+    about["seed"] = (
+        log.header["seed"] if log else seed if seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
+    )
+    bar = _bar(budget)
+    if means is not None:
+        bandit: Any = _simulated(arms.features, means, model, noise_variance, minimize)
+    else:
+        observe = _observer(str(pull), pull_timeout)
+        bandit = live.Live(
+            arms.features,
+            ids if id_column is None and not label else arms.ids,
+            observe,
+            noise_variance,
+            better,
+            _allowed(model),
+            log,
+            bar.update,
+        )
+    accountant = Accountant(policy, model, ids, natural)
+    account, found = _play(policy, bandit, problem, about["seed"], accountant, bar, log)
+    _answer(account, found, means, ids, minimize, about["seed"], style)
+    if report_file is not None:
+        about |= {"command": " ".join(["bestarm", *sys.argv[1:]]), "version": __version__}
+        report.write(account, report_file, about)
+        _say(f"report written to {report_file}")
+
+
+@main.command()
+@FORMAT
+def policies(style: str) -> None:
+    """List the policies there are, with one line each."""
+    _table([{"policy": name, "about": catalog.ENTRIES[name].about} for name in catalog.names()], style)
+
+
+def _policy(policy_name: str | None, model_name: str | None, eta: float | None) -> tuple[Any, Any]:
+    name = policy_name or catalog.default_policy(model_name or "linear")
+    settings: dict[str, Any] = {} if eta is None else {"eta": eta}
+    if policy_name and model_name:
+        settings["model"] = catalog.model(model_name)
+    policy = catalog.policy(name, **settings)
+    inner = getattr(policy, "policy", policy)
+    return policy, getattr(inner, "model", None) or catalog.model(model_name or "linear")
+
+
+def _direction(minimize: bool, model: Any) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """Return how a reward becomes what is maximised, and how an estimate becomes a reward again."""
+    if not minimize:
+        return float, float
+    link = model.link if isinstance(model, GLM) else None
+    if isinstance(link, Logistic):
+        return (lambda reward: 1 - reward), (lambda mean: 1 - mean)
+    if isinstance(link, PoissonLink):
+        raise InputError("the Poisson model cannot be minimised; use --model linear")
+    return (lambda reward: -reward), (lambda mean: -mean)
+
+
+def _truth(arms: Arms, column: str, missing: str, scale: str) -> tuple[Arms, Any]:
+    if missing == "drop":
+        arms = arms.subset(np.flatnonzero(arms.present(column)))
+    means = arms.column(column, missing="mean" if missing == "mean" else "error")
+    if scale == "minmax":
+        low, high = means.min(), means.max()
+        means = (means - low) / (high - low if high > low else 1.0)
+    return arms, means
+
+
+def _labels(arms: Arms, label: tuple[str, ...]) -> tuple[str, ...]:
+    columns = [arms.table[name] for name in label]
+    return tuple(" ".join([arm, *map(str, row)]) for arm, *row in zip(arms.ids, *columns, strict=True))
+
+
+def _simulated(features: Any, means: Any, model: Any, variance: float | None, minimize: bool) -> Pullable:
+    link = model.link if isinstance(model, GLM) else None
+    if isinstance(link, Logistic):
+        if means.min() < 0 or means.max() > 1:
+            raise InputError("a simulated column of chances must lie between 0 and 1; --scale minmax would do that")
+        return Bandit(features, 1 - means if minimize else means, Bernoulli())
+    if isinstance(link, PoissonLink):
+        if means.min() < 0:
+            raise InputError("a simulated column of mean counts must not be negative")
+        return Bandit(features, means, Poisson())
+    if variance is None or variance < 0:
+        raise InputError("simulated rewards need --noise-variance, a number not below 0")
+    return Bandit(features, -means if minimize else means, Gaussian(variance))
+
+
+def _observer(pull: str, timeout: float | None) -> Callable[[str], float]:
+    if "{id}" not in pull and ":" in pull and " " not in pull:
+        return live.function(pull)
+    return live.command(pull, timeout)
+
+
+def _allowed(model: Any) -> Callable[[float], None]:
+    def check(reward: float) -> None:
+        if isinstance(model, GLM):
+            one = np.array([1.0])
+            try:
+                model.link.check(Tally(one, reward * one, reward**2 * one))
+            except RewardError as error:
+                raise RewardError(f"{error} ({reward:g})") from None
+
+    return check
+
+
+def _play(
+    policy: Any, bandit: Any, problem: Problem, seed: int, accountant: Accountant, bar: Any, log: live.Log | None
+) -> tuple[Account, int]:
+    def watch(round: Round) -> None:
+        if not isinstance(bandit, live.Live):
+            bar.update(int(round.pulls.times.sum()))
+        stage = accountant.watch(round)
+        if stage is not None:
+            bar.write(_stage_line(stage, len(round.after.stages)), file=sys.stderr)
+
+    if log is not None and log.count:
+        _say(f"resuming: {log.count} rewards are in {log.path}")
+    _warn_if_thin(policy, problem)
+    try:
+        with bar:
+            done = play(policy, bandit, problem.budget, seed, watch)
+    except (PullError, RewardError) as error:
+        spent = bandit.made if isinstance(bandit, live.Live) else 0
+        best = f"; best so far: {accountant.stages[-1].estimates[0].arm}" if accountant.stages else ""
+        again = f"; run again to resume from {log.path}" if log else "; with --log FILE the next run could resume"
+        raise PullError(f"{error}\n{spent} of {problem.budget} pulls were spent{best}{again}") from error
+    return accountant.close(problem, done), int(done.arm)
+
+
+def _warn_if_thin(policy: Any, problem: Problem) -> None:
+    state = policy.start(problem)
+    for stage in getattr(state, "stages", ())[:1]:
+        dimension = np.linalg.matrix_rank(problem.features)
+        if stage.pulls < dimension:
+            _say(
+                f"{BudgetWarning.__name__}: {stage.pulls} pulls in the first stage cannot determine {dimension} "
+                "dimensions; more budget, fewer features or a larger eta would help"
+            )
+
+
+def _stage_line(stage: StageAccount, stages: int) -> str:
+    lead, pulls = stage.estimates[0], sum(stage.pulls.values())
+    kept = len(stage.kept)
+    line = f"stage {stage.number}/{stages}: {pulls:,} pulls on {len(stage.pulls):,} arms"
+    line += f"; kept {kept:,} of {len(stage.estimates):,}"
+    if kept < len(stage.estimates):
+        above, below = (report.number(e.mean) for e in stage.estimates[kept - 1 : kept + 1])
+        line += f", cut between {above} and {below}"
+    spread = f" [{report.number(lead.low)}, {report.number(lead.high)}]"
+    return f"{line}; ahead: {lead.arm} at {report.number(lead.mean)}{spread}"
+
+
+def _answer(
+    account: Account, found: int, means: Any, ids: tuple[str, ...], minimize: bool, seed: int, style: str
+) -> None:
+    row: dict[str, Any] = account.row() | {"seed": seed}
+    if means is not None:
+        best = int(np.argmin(means) if minimize else np.argmax(means))
+        row |= {
+            "true_best": ids[best],
+            "true_mean": float(means[found]),
+            "regret": float(abs(means[best] - means[found])),
+        }
+    if style == "json":
+        stages = [
+            {"stage": s.number, "pulls": s.pulls, "kept": list(s.kept), "estimates": [vars(e) for e in s.estimates]}
+            for s in account.stages
+        ]
+        click.echo(json.dumps(_plain(row | {"counts": account.counts, "by_stage": stages}), indent=1))
+    elif style == "csv":
+        _table([row], "csv")
+    else:
+        width = max(map(len, row))
+        for key, value in row.items():
+            shown = report.number(value) if isinstance(value, float) else "–" if value is None else str(value)
+            click.echo(f"{key.replace('_', ' '):<{width}}  {shown}")
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` with NaN and infinities as None: JSON has no word for them."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _table(rows: list[dict[str, Any]], style: str) -> None:
+    if style == "json":
+        click.echo(json.dumps(_plain(rows), indent=1))
+        return
+    if style == "csv":
+        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return
+    widths = {key: max(len(key), *(len(str(row[key])) for row in rows)) for key in rows[0]}
+    for row in [{key: key for key in rows[0]}, *rows]:
+        click.echo("  ".join(f"{row[key]!s:<{width}}" for key, width in widths.items()).rstrip())
+
+
+def _bar(budget: int) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(total=budget, unit=" pulls", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        click.echo(line, err=True)

@@ -1,0 +1,213 @@
+"""The command as people use it: answers, talk, resuming, and errors that say what was expected."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bestarm import catalog
+from bestarm.cli import main
+
+CARS = "src/bestarm/data/automobile.csv"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "arms.csv"
+    rows = ["code,size,kind,mean"] + [f"a{i},{i / 10},{'xy'[i % 2]},{i / 10 + (i % 2)}" for i in range(8)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def call(*args):
+    return CliRunner().invoke(main, [str(a) for a in args])
+
+
+def run(table, *args):
+    return call("run", table, "--id", "code", *args)
+
+
+def simulated(table, *args):
+    return run(table, "--simulate", "mean", "--noise-variance", "0.01", "--seed", "1", *args)
+
+
+def test_the_demo_finds_the_most_expensive_car(tmp_path):
+    page = tmp_path / "cars.html"
+    options = "--scale minmax --simulate price --missing mean --noise-variance 0.1 --seed 7 -f json"
+    done = call("run", CARS, "--budget", 4100, "--label", "make", *options.split(), "--report", page)
+    assert done.exit_code == 0
+    answer = json.loads(done.stdout)
+    assert answer["true_best"] == "75 mercedes-benz"
+    assert answer["spent"] == 4100 == sum(answer["counts"].values())
+    assert len(answer["by_stage"]) == 8
+    assert "stage 8/8" in done.stderr
+    html = page.read_text()
+    assert html.count("<svg") == 3
+    assert answer["arm"] in html
+    for outside in ("<script", "src=", 'href="http', "@import", "url("):
+        assert outside not in html.replace("url(#", "")
+
+
+def test_table_csv_and_json_say_the_same(table):
+    plain, comma, js = (simulated(table, "--budget", 60, "-f", style) for style in ("table", "csv", "json"))
+    row = next(csv.DictReader(io.StringIO(comma.stdout)))
+    answer = json.loads(js.stdout)
+    assert row["arm"] == answer["arm"] == "a7"
+    assert "a7" in plain.stdout
+    assert {"estimate", "low", "high", "runner_up", "spent", "bound", "seed"} <= set(answer)
+
+
+def test_minimize_turns_the_question_round(table):
+    answer = json.loads(simulated(table, "--budget", 80, "--minimize", "-f", "json").stdout)
+    assert answer["arm"] == answer["true_best"] == "a0"
+    assert answer["low"] <= answer["estimate"] <= answer["high"]
+    assert abs(answer["estimate"]) < 0.2
+
+
+def test_a_command_is_pulled_and_the_log_resumes(table, tmp_path):
+    log, calls = tmp_path / "run.jsonl", tmp_path / "calls"
+    broken = f"echo {{id}} >> {calls}; test $(wc -l < {calls}) -lt 6 && echo 1"
+    first = run(table, "--budget", 12, "--pull", broken, "--log", log, "--exclude", "mean")
+    assert first.exit_code == 1
+    assert "5 of 12 pulls were spent" in first.stderr
+    assert "pull 6" in first.stderr
+    kept = log.read_text().splitlines()
+    assert len(kept) == 6
+    seed = json.loads(kept[0])["seed"]
+    with log.open("a") as file:
+        file.write('{"arm": "a1", "rew')  # the laptop died in mid-line
+    second = run(table, "--budget", 12, "--pull", f"echo {{id}} >> {calls}; echo 1", "--log", log, "--exclude", "mean")
+    assert second.exit_code == 0, second.output
+    assert "resuming: 5 rewards" in second.stderr
+    assert f"seed                {seed}" in second.stdout
+    assert len(log.read_text().splitlines()) == 13
+    assert len(calls.read_text().splitlines()) == 6 + 7
+    other = run(table, "--budget", 14, "--pull", "echo {id}", "--log", log, "--exclude", "mean")
+    assert other.exit_code == 1
+    assert "belongs to another run: its budget is 12" in other.stderr
+
+
+def test_a_function_is_pulled(table, tmp_path, monkeypatch):
+    (tmp_path / "assay.py").write_text("def measure(arm):\n    return 5.0 if arm == 'a3' else 1.0\n")
+    monkeypatch.chdir(tmp_path)
+    done = run(table, "--budget", 48, "--pull", "assay:measure", "--model", "means", "--exclude", "mean", "-f", "json")
+    assert json.loads(done.stdout)["arm"] == "a3"
+
+
+@pytest.mark.parametrize("model", ["logistic", "poisson", "means", "forest"])
+def test_every_model_runs(table, model):
+    done = run(table, "--simulate", "mean", "--scale", "minmax", "--noise-variance", 0.01, "--model", model,
+               "--budget", 90, "--seed", 3, "-f", "json")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["spent"] == 90
+
+
+def test_one_arm_is_answered_without_a_pull(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("code,size\nonly,1\n")
+    done = call("run", path, "--id", "code", "--budget", 5, "--pull", "false {id}", "-f", "json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["arm"] == "only"
+    assert json.loads(done.stdout)["spent"] == 0
+
+
+BAD = {
+    "no budget": (["--budget", "0"], "budget must be at least 1"),
+    "a negative budget": (["--budget", "-3"], "budget must be at least 1"),
+    "a budget below the stages": (["--budget", "2"], "at least 3 pulls are needed"),
+    "an unknown policy": (["--budget", "9", "--policy", "gse-lin-fgw"], "nearest are gse-lin-fwg, "),
+    "an unknown model": (["--budget", "9", "--model", "linaer"], "nearest are linear"),
+    "a bad eta": (["--budget", "9", "--eta", "1"], "eta must be greater than 1"),
+    "a column that is not there": (["--budget", "9", "--exclude", "siez"], "size"),
+    "no noise": (["--budget", "9", "--noise-variance", "-1"], "--noise-variance"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_options_are_refused_in_one_line(table, case):
+    options, says = BAD[case]
+    done = simulated(table, *options)
+    assert done.exit_code == 1, done.output
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("pull", "says"),
+    [
+        ("exit 3 # {id}", "exit code 3"),
+        ("echo nothing # {id}", "must print one number on stdout; it printed 'nothing'"),
+        ("echo nan # {id}", "finite"),
+        ("echo 1", "must contain {id}"),
+        ("nowhere:nothing", "cannot be loaded"),
+        ("sleep 9 # {id}", "did not finish in 0.2 seconds"),
+    ],
+)
+def test_pulls_that_fail_say_how(table, pull, says):
+    done = run(table, "--budget", 9, "--pull", pull, "--pull-timeout", 0.2, "--exclude", "mean")
+    assert done.exit_code == 1
+    assert says in done.stderr
+
+
+def test_rewards_outside_0_and_1_are_refused_for_logistic(table):
+    done = run(table, "--budget", 9, "--pull", "echo 0.5 # {id}", "--model", "logistic", "--exclude", "mean")
+    assert done.exit_code == 1
+    assert "rewards that are 0 or 1" in done.stderr
+    assert "(0.5)" in done.stderr
+
+
+@pytest.mark.parametrize(("cell", "says"), [("", "row 2"), ("big", "size"), ("nan", "size"), ("inf", "size")])
+def test_bad_cells_name_row_and_column(tmp_path, cell, says):
+    path = tmp_path / "arms.csv"
+    path.write_text(f"code,size,mean\na,1,1\nb,{cell},2\nc,3,3\nd,4,4\n")
+    done = simulated(path, "--budget", 9)
+    assert done.exit_code == 1
+    assert says in done.stderr
+    assert "row 2" in done.stderr
+
+
+def test_a_missing_file_and_an_empty_table_are_named(tmp_path):
+    missing = simulated(tmp_path / "no.csv", "--budget", 9)
+    assert missing.exit_code == 1
+    assert "no.csv" in missing.stderr
+    empty = tmp_path / "empty.csv"
+    empty.write_text("code,size,mean\n")
+    assert "no arms" in simulated(empty, "--budget", 9).stderr
+
+
+def test_where_rewards_come_from_must_be_said(table):
+    assert run(table, "--budget", 9).exit_code == 2
+    assert simulated(table, "--budget", 9, "--pull", "echo {id}").exit_code == 2
+    assert simulated(table, "--budget", 9, "--report", "x.pdf").exit_code == 2
+
+
+def test_policies_are_listed_with_one_line_each():
+    listed = json.loads(call("policies", "-f", "json").stdout)
+    assert [row["policy"] for row in listed] == catalog.names()
+    assert len(call("policies").stdout.splitlines()) == len(listed) + 1
+
+
+def test_every_command_and_option_has_a_help_text():
+    for name, command in main.commands.items():
+        assert command.help, name
+        shown = call(name, "--help")
+        assert shown.exit_code == 0
+        for option in command.params:
+            if getattr(option, "opts", [""])[0].startswith("--") and option.name != "style":
+                assert getattr(option, "help", None), (name, option.name)
+
+
+def test_the_report_can_be_a_picture(table, tmp_path):
+    picture = tmp_path / "deep" / "run.png"
+    assert simulated(table, "--budget", 60, "--report", picture).exit_code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_seed_reproduces_everything(table):
+    first, second = (simulated(table, "--budget", 30, "-f", "json").stdout for _ in range(2))
+    assert first == second
+    assert np.isfinite(json.loads(first)["estimate"])
