@@ -135,16 +135,22 @@ def rank(coordinates: Array) -> Array:
     return xp.round(xp.sum(coordinates * coordinates, axis=(-2, -1)))
 
 
-def moment(coordinates: Array, weights: Array) -> Array:
+def moment(coordinates: Array, weights: Array, filling: Array | None = None) -> Array:
     """Return V = Σ_i w_i x_i x_i', `(..., r, r)`, with ones on the diagonal of columns that are zero.
 
-    The ones make V invertible without touching anything on the span.
+    The ones make V invertible without touching anything on the span. Loops compute them once, as `filling`.
     """
     xp = namespace(coordinates)
-    size = coordinates.shape[-1]
     V = xp.matrix_transpose(coordinates) @ (coordinates * weights[..., None])
+    return V + (blank_columns(coordinates) if filling is None else filling)
+
+
+def blank_columns(coordinates: Array) -> Array:
+    """Return the diagonal matrix `(..., r, r)` that has ones where a column is zero."""
+    xp = namespace(coordinates)
     blank = xp.all(coordinates == 0, axis=-2)
-    return V + xp.eye(size, dtype=V.dtype) * xp.astype(blank, V.dtype)[..., None, :]
+    eye = xp.eye(coordinates.shape[-1], dtype=coordinates.dtype)
+    return eye * xp.astype(blank, coordinates.dtype)[..., None, :]
 
 
 def leverage(coordinates: Array, inverse: Array) -> Array:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from bestarm.core import Array, namespace
 from bestarm.iterate import Work, iterate
-from bestarm.linalg import Candidates, leverage, matvec, moment, moved, one_hot, pick, rank, row
+from bestarm.linalg import Candidates, blank_columns, leverage, matvec, moment, moved, one_hot, pick, rank, row
 
 REFRESH = 100  # rank-one updates between two inversions: their error stays near 1e-13
 
@@ -43,8 +43,9 @@ class Multiplicative:
             return kumar_yildirim(coordinates)
         w = xp.ones_like(coordinates[..., 0]) / arms
         d = xp.maximum(rank(coordinates), xp.ones_like(coordinates[..., 0, 0]))[..., None]
+        filling = blank_columns(coordinates)
         for _ in range(self.steps):
-            ratio = leverage(coordinates, xp.linalg.inv(moment(coordinates, w))) / d
+            ratio = leverage(coordinates, xp.linalg.inv(moment(coordinates, w, filling))) / d
             w = w * ratio * xp.sqrt(ratio)
             w = w / xp.maximum(xp.sum(w, axis=-1, keepdims=True), xp.ones_like(d) * 1e-300)
         w = xp.where(w >= self.drop * xp.max(w, axis=-1, keepdims=True), w, xp.zeros_like(w))
@@ -119,8 +120,9 @@ class WolfeAtwood:
         w, x, inverse, g, d = work
         xp = namespace(w)
         high, low = xp.argmax(g, axis=-1), xp.argmin(xp.where(w > 0, g, xp.inf), axis=-1)
-        j = xp.where(pick(g, high) + pick(g, low) >= 2 * d, high, low)
-        kappa = pick(g, j)
+        above, below = pick(g, high), pick(g, low)
+        toward = above + below >= 2 * d
+        j, kappa = xp.where(toward, high, low), xp.where(toward, above, below)
         freedom = d - 1 if done is None else xp.where(done, xp.ones_like(d), d - 1)
         step = xp.maximum((kappa - d) / (freedom * kappa), -pick(w, j))  # clipped: the arm leaves the support
         if done is not None:
@@ -128,7 +130,7 @@ class WolfeAtwood:
         u = matvec(inverse, row(x, j))
         along = matvec(x, u)
         scale, shrink = 1 + step, step / (1 + step * kappa)
-        w = xp.maximum(moved(w, j, step), xp.zeros_like(w)) / scale[..., None]
+        w = xp.maximum(moved(w, j, step), 0.0) / scale[..., None]
         if t % REFRESH == REFRESH - 1:
             fresh = xp.linalg.inv(moment(x, w))
             renewed = leverage(x, fresh)

@@ -136,9 +136,8 @@ class GLM:
         z = candidates.coordinates
         xp = namespace(z)
         slope = self.link.slope(self._near(fit.score))
-        H = moment(z, tally.counts * slope) + self._penalty(z, tally.counts)[..., None, None] * xp.eye(
-            z.shape[-1], dtype=z.dtype
-        )
+        ridge = self._penalty(z, tally.counts)[..., None, None] * xp.eye(z.shape[-1], dtype=z.dtype)
+        H = moment(z, tally.counts * slope, ridge)
         return slope * xp.sqrt(leverage(z, xp.linalg.inv(H)))
 
     def _penalty(self, z: Array, counts: Array) -> Array:
@@ -169,8 +168,8 @@ class GLM:
         total = xp.maximum(xp.sum(counts, axis=-1), xp.ones_like(penalty))
         still = xp.max(xp.abs(gradient), axis=-1) > 1e-12 * total
         still = still if done is None else still & ~done
-        H = moment(z, counts * self.link.slope(predictor))
-        H = H + penalty[:, None, None] * xp.eye(theta.shape[-1], dtype=theta.dtype)
+        ridge = penalty[:, None, None] * xp.eye(theta.shape[-1], dtype=theta.dtype)
+        H = moment(z, counts * self.link.slope(predictor), ridge)
         step = xp.linalg.solve(H, gradient[..., None])[..., 0]
         reach = xp.max(xp.abs(matvec(z, step)), axis=-1)
         length = xp.minimum(LONGEST / xp.maximum(reach, xp.ones_like(reach)), xp.ones_like(reach))

@@ -1,0 +1,55 @@
+"""Cells measured by an independent implementation with 1000 replications: accuracy by policy."""
+
+import numpy as np
+
+from bestarm import datasets, instances
+from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.protocols import Rounded
+from bestarm.designs.rounding import LargestRemainder
+from bestarm.designs.spread import Uniform
+from bestarm.designs.vertex import LineSearch, VertexDirection
+from bestarm.models.linear import Linear
+from bestarm.play import play
+from bestarm.policies.elimination import Elimination
+from bestarm.policies.schedules import Dropped
+
+CELLS = {
+    "adaptive K=16 B/K=20": (lambda r, rng: instances.adaptive(16, replications=r), 320),
+    "adaptive K=16 B/K=100": (lambda r, rng: instances.adaptive(16, replications=r), 1600),
+    "static gap=.25": (lambda r, rng: instances.static(0.25, replications=r), 320),
+    "static gap=.5": (lambda r, rng: instances.static(0.5, replications=r), 320),
+    "randomized K=16 B/K=50": (lambda r, rng: instances.randomized(16, replications=r, rng=rng), 800),
+    "randomized K=64 B/K=50": (lambda r, rng: instances.randomized(64, replications=r, rng=rng), 3200),
+    "randomized-s1 K=64 B=100": (lambda r, rng: instances.randomized(64, 10, 1.0, replications=r, rng=rng), 100),
+    "randomized-s1 K=64 B=500": (lambda r, rng: instances.randomized(64, 10, 1.0, replications=r, rng=rng), 500),
+    "corner K=64 B=50": (lambda r, rng: instances.corner(64, replications=r, rng=rng), 50),
+    "corner K=64 B=200": (lambda r, rng: instances.corner(64, replications=r, rng=rng), 200),
+    "automobile K=32 B/K=5": (lambda r, rng: datasets.automobile(32, replications=r, rng=rng), 160),
+}
+
+GSE = {
+    "GSE-Lin": Elimination(Linear(), Uniform(), leftover=Dropped()),
+    "GSE-FWG": Elimination(
+        Linear(), Rounded(VertexDirection(LineSearch(), 100, 0.0), LargestRemainder()), leftover=Dropped()
+    ),
+    "GSE-D": Elimination(Linear(), Rounded(WolfeAtwood(), LargestRemainder()), leftover=Dropped()),
+}
+
+EXPECTED = {
+    "GSE-Lin": (0.371, 0.501, 0.384, 0.723, 0.590, 0.612, 0.327, 0.694, 0.039, 0.068, 0.774),
+    "GSE-FWG": (0.357, 0.496, 0.421, 0.741, 0.586, 0.613, 0.307, 0.671, 0.073, 0.192, 0.769),
+    "GSE-D": (0.328, 0.466, 0.412, 0.743, 0.597, 0.621, 0.310, 0.682, 0.071, 0.175, 0.771),
+}
+
+
+def measure(policy, cell, replications, seed, block=500):
+    """Return how often `policy` is right, arms in random order, and the most pulls it spent."""
+    make, budget = CELLS[cell]
+    right, most = 0, 0
+    for stream in np.random.SeedSequence(seed).spawn(replications // block):
+        rng = np.random.default_rng(stream)
+        bandit = make(block, rng).shuffled(rng)
+        run = play(policy, bandit, budget, rng)
+        right += int(bandit.correct(run.arm).sum())
+        most = max(most, int(run.counts.sum(-1).max()))
+    return right / replications, most

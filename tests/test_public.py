@@ -1,0 +1,62 @@
+"""What people see first: the public names, the README, an import that stays light."""
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import bestarm
+from bestarm import catalog
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_public_names_are_sorted_and_there():
+    assert bestarm.__all__ == sorted(bestarm.__all__)
+    for name in bestarm.__all__:
+        assert getattr(bestarm, name).__doc__ if callable(getattr(bestarm, name)) else True
+
+
+def test_the_readme_is_true():
+    result = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert result.attempted > 10
+    assert result.failed == 0
+
+
+def test_the_readme_and_the_docs_name_only_what_exists():
+    texts = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]}
+    for path, text in texts.items():
+        for link in re.findall(r"\]\(([^)#]+)\)", text):
+            assert link.startswith("http") or (path.parent / link).exists(), (path.name, link)
+        for name in re.findall(r"`((?:gse|od|bayesgap|lingape)-[a-z0-9-]+)`", text):
+            assert name in catalog.ENTRIES, (path.name, name)
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`make ([a-z-]+)", "".join(texts.values())):
+        assert f"\n{target}:" in makefile, target
+
+
+def test_importing_is_light():
+    heavy = ("pandas", "polars", "sklearn", "scipy", "matplotlib", "array_api_compat.numpy")
+    code = f"import sys, bestarm; print([m for m in {heavy!r} if m in sys.modules])"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
+
+
+def test_the_contributors_example_works(rng):
+    import numpy as np
+
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    block = re.search(r"```python\n(.*?)```", text, re.S).group(1)
+    space = {}
+    exec("from dataclasses import dataclass\nimport numpy as np\nfrom bestarm import Pulls\n" + _dedent(block), space)
+    features = np.broadcast_to(np.eye(5), (100, 5, 5))
+    bandit = bestarm.Bandit(features, 9 * features[..., 2], bestarm.Gaussian(1.0))
+    assert bandit.correct(bestarm.play(space["OneEach"](), bandit, 5, rng).arm).mean() > 0.9
+
+
+def _dedent(block):
+    import textwrap
+
+    return textwrap.dedent(block)
