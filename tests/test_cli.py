@@ -211,3 +211,10 @@ def test_a_seed_reproduces_everything(table):
     first, second = (simulated(table, "--budget", 30, "-f", "json").stdout for _ in range(2))
     assert first == second
     assert np.isfinite(json.loads(first)["estimate"])
+
+
+def test_a_column_that_numbers_the_rows_is_pointed_out(tmp_path):
+    path = tmp_path / "arms.csv"
+    path.write_text("nr,size,mean\n" + "".join(f"{i},{i * i % 7},{i % 3}\n" for i in range(1, 9)))
+    done = call("run", path, "--budget", 30, "--simulate", "mean", "--noise-variance", 1, "--seed", 1)
+    assert "column 'nr' only counts the rows" in done.stderr

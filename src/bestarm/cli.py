@@ -133,7 +133,7 @@ def run(
     if simulate is not None:
         arms, means = _truth(arms, simulate, missing, scale)
     ids = _labels(arms, label)
-    _say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
+    _say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *_id_like(arms))
     problem = Problem(arms.features, budget, noise_variance)
     about = {
         "arms": hashlib.sha256(repr(ids).encode() + arms.features.tobytes()).hexdigest()[:16],
@@ -212,6 +212,15 @@ def _truth(arms: Arms, column: str, missing: str, scale: str) -> tuple[Arms, Any
 def _labels(arms: Arms, label: tuple[str, ...]) -> tuple[str, ...]:
     columns = [arms.table[name] for name in label]
     return tuple(" ".join([arm, *map(str, row)]) for arm, *row in zip(arms.ids, *columns, strict=True))
+
+
+def _id_like(arms: Arms) -> list[str]:
+    """Return a word of caution for a feature that only numbers the rows."""
+    steps = [(name, np.diff(column)) for name, column in zip(arms.names, arms.features.T, strict=True)]
+    counts = [name for name, step in steps if len(step) > 2 and step[0] != 0 and np.all(step == step[0])]
+    return [
+        f"column {name!r} only counts the rows, yet is a feature; is it an --id, or to --exclude?" for name in counts
+    ]
 
 
 def _simulated(features: Any, means: Any, model: Any, variance: float | None, minimize: bool) -> Pullable:

@@ -43,7 +43,9 @@ def write(account: Account, path: Path, about: Mapping[str, Any]) -> None:
     else:
         raise InputError(f"a report is a .html or a .png file; given {path.name!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    unfinished = path.with_name(f".{path.name}.part")
+    unfinished.write_bytes(data)
+    unfinished.replace(path)
 
 
 def picture(account: Account) -> bytes:

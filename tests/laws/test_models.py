@@ -156,3 +156,18 @@ def test_a_pipeline_serves_as_a_model(rng):
     counts = np.arange(1.0, 11.0)
     fit = model.fit(Candidates.of(x), Tally(counts, counts * truth, counts))
     np.testing.assert_allclose(fit.mean, truth, atol=1e-8)
+
+
+def test_elimination_runs_on_a_neural_network(rng):
+    from sklearn.neural_network import MLPRegressor
+
+    from bestarm.bandits import Bandit, Gaussian
+    from bestarm.designs.spread import Uniform
+    from bestarm.play import play
+    from bestarm.policies.elimination import Elimination
+
+    network = AnyRegressor.wrap(MLPRegressor((16,), solver="lbfgs", max_iter=20_000))
+    x = np.linspace(-1, 1, 16)[:, None]
+    bandit = Bandit(x, 3 * np.cos(2 * (x[:, 0] - 0.2)), Gaussian(0.01))
+    run = play(Elimination(network, Uniform()), bandit, 160, rng)
+    assert bandit.regret(run.arm) < 0.1
