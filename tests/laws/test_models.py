@@ -166,7 +166,7 @@ def test_elimination_runs_on_a_neural_network(rng):
     from bestarm.play import play
     from bestarm.policies.elimination import Elimination
 
-    network = AnyRegressor.wrap(MLPRegressor((16,), solver="lbfgs", max_iter=20_000))
+    network = AnyRegressor.wrap(MLPRegressor(hidden_layer_sizes=(16,), solver="lbfgs", max_iter=20_000))
     x = np.linspace(-1, 1, 16)[:, None]
     bandit = Bandit(x, 3 * np.cos(2 * (x[:, 0] - 0.2)), Gaussian(0.01))
     run = play(Elimination(network, Uniform()), bandit, 160, rng)
