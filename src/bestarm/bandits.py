@@ -1,6 +1,6 @@
 """The truth: arms with features, means and noise. Only simulation sees it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +18,10 @@ class Noise(Protocol):
 
     def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
         """Return the sum of `times` rewards and the sum of their squares, in one draw each."""
+        ...
+
+    def at(self, uniform: Any, means: Any) -> Any:
+        """Return the rewards at the quantiles `uniform`, a number in (0, 1) for each mean."""
         ...
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
@@ -40,6 +44,11 @@ class Gaussian:
         noise = rng.standard_normal((*means.shape, count))
         return means[..., None] + np.sqrt(self.variance) * noise
 
+    def at(self, uniform: Any, means: Any) -> Any:
+        from scipy.special import ndtri
+
+        return means + np.sqrt(self.variance) * ndtri(uniform)
+
 
 @dataclass(frozen=True)
 class Bernoulli:
@@ -53,6 +62,9 @@ class Bernoulli:
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         return (rng.random((*means.shape, count)) < means[..., None]).astype(np.float64)
+
+    def at(self, uniform: Any, means: Any) -> Any:
+        return (uniform > 1 - means).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,13 @@ class Poisson:
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         return rng.poisson(means[..., None], (*means.shape, count)).astype(np.float64)
+
+    def at(self, uniform: Any, means: Any) -> Any:
+        from scipy.special import pdtr, pdtrik
+
+        low = np.floor(pdtrik(uniform, means))  # a real number between two counts, or next to one
+        low = np.maximum(low, 0) - ((low > 0) & (pdtr(np.maximum(low - 1, 0), means) >= uniform))
+        return low + (pdtr(low, means) < uniform)
 
 
 @dataclass(frozen=True)
@@ -156,3 +175,64 @@ class Tape:
             return xp.asarray(running[(*grid, arms, first + times)] - running[(*grid, arms, first)])
 
         return Totals(read(self.sums), read(self.squares))
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(x: Any) -> Any:
+    """Return the SplitMix64 finaliser of 64-bit words (Steele, Lea and Flood 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A bandit whose j-th pull of arm i in replication r is a fixed number: a tape without the memory.
+
+    Each arm of each replication has its own SplitMix64 stream, keyed by `seed`, r and i, so every policy meets the same
+    rewards and differences between policies are paired.
+    """
+
+    bandit: Bandit
+    seed: int
+
+    def __post_init__(self) -> None:
+        arms = self.bandit.means.shape[-1]
+        lead = np.arange(int(np.prod(self.bandit.means.shape[:-1])), dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            keys = _mix(_mix(np.uint64(self.seed) + lead * GOLDEN)[:, None] + np.arange(arms, dtype=np.uint64) * GOLDEN)
+        object.__setattr__(self, "keys", keys)
+
+    keys: Any = field(init=False, repr=False, compare=False, default=None)
+
+    @property
+    def features(self) -> Array:
+        return self.bandit.features
+
+    @property
+    def noise_variance(self) -> float | None:
+        return self.bandit.noise_variance
+
+    def pull(self, pulls: Pulls, taken: Array, rng: Any = None) -> Totals:
+        """Return what the next `pulls.times` rewards of each arm add up to."""
+        width = pulls.arms.shape[-1]
+        arms, times = (np.reshape(a, (-1, width)) for a in (pulls.arms, pulls.times))
+        rows = np.arange(len(arms))[:, None]
+        counts, means = (np.reshape(a, (len(arms), -1))[rows, arms] for a in (taken, self.bandit.means))
+        if width == 1 and times.max(initial=0) <= 1:
+            reward = self._rewards(self.keys[rows, arms], counts, means) * times
+            return Totals(reward.reshape(pulls.times.shape), (reward**2).reshape(pulls.times.shape))
+        flat = times.ravel()
+        place = np.repeat(np.arange(flat.size), flat)
+        within = np.arange(place.size) - np.repeat(np.cumsum(flat) - flat, flat)
+        keys, start, mean = (a.ravel()[place] for a in (self.keys[rows, arms], counts, means))
+        reward = self._rewards(keys, start + within, mean)
+        sums, squares = (np.bincount(place, r, minlength=flat.size) for r in (reward, reward**2))
+        return Totals(sums.reshape(pulls.times.shape), squares.reshape(pulls.times.shape))
+
+    def _rewards(self, keys: Any, index: Any, means: Any) -> Any:
+        with np.errstate(over="ignore"):
+            bits = _mix(keys + (index.astype(np.uint64) + np.uint64(1)) * GOLDEN)
+        return self.bandit.noise.at((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54, means)
