@@ -95,3 +95,41 @@ def test_the_papers_instances(rng):
     assert cars.features.min() == cars.means.min() == 0
     assert cars.features.max() == cars.means.max() == 1
     assert datasets.automobile(16, replications=3, rng=rng).features.shape == (3, 16, 5)
+
+
+def test_recorded_repeats_are_drawn_from_their_arm(rng):
+    values = (np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0]), np.array([-5.0]))
+    bandit = datasets.Repeats(np.eye(3), values).bandit(2, replications=50, rng=rng).shuffled(rng)
+    pulls = Pulls(np.broadcast_to(np.arange(2), (50, 2)), np.full((50, 2), 400))
+    got = Stream(bandit, 1).pull(pulls, np.zeros((50, 2), dtype=int)).sums / 400
+    scatter = np.where(bandit.means == 2.0, 0.82, np.where(bandit.means == 15.0, 5.0, 1e-9)) / 20
+    assert (np.abs(got - bandit.means) < 6 * scatter).all()
+
+
+def test_lowered_rewards_are_lowered(rng):
+    bandit = instances.logistic(4, 2, replications=3, rng=rng)
+    low = bandit.lowered(0.5)
+    pulls = Pulls(np.broadcast_to(np.arange(4), (3, 4)), np.full((3, 4), 7))
+    none = np.zeros((3, 4), dtype=int)
+    one, two = Stream(bandit, 1).pull(pulls, none), Stream(low, 1).pull(pulls, none)
+    np.testing.assert_allclose(two.sums, one.sums - 3.5)
+    np.testing.assert_allclose(two.squares, np.full((3, 4), 7 * 0.25))
+
+
+def test_the_motor_table_is_read_or_asked_for(tmp_path, monkeypatch, rng):
+    monkeypatch.delenv("BESTARM_DATA", raising=False)
+    with pytest.raises(InputError, match="BESTARM_DATA"):
+        datasets.motor()
+    names = list(datasets.MOTOR_RANGES)
+    rows = rng.standard_normal((30, 12))
+    table = tmp_path / "motor_small.csv"
+    table.write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)]))
+    monkeypatch.setenv("BESTARM_DATA", str(tmp_path))
+    bandit = datasets.motor(8, replications=3, rng=rng)
+    assert bandit.features.shape == (3, 8, 11)
+    low, high = datasets.MOTOR_RANGES["pm"]
+    known = (rows[:, names.index("pm")] - low) / (high - low)
+    assert np.isin(bandit.means.round(9), known.round(9)).all()
+    (tmp_path / "motor_bad.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="no column"):
+        datasets.motor(path=str(tmp_path / "motor_bad.csv"))

@@ -20,8 +20,8 @@ class Noise(Protocol):
         """Return the sum of `times` rewards and the sum of their squares, in one draw each."""
         ...
 
-    def at(self, uniform: Any, means: Any) -> Any:
-        """Return the rewards at the quantiles `uniform`, a number in (0, 1) for each mean."""
+    def at(self, uniform: Any, means: Any, place: Any) -> Any:
+        """Return the rewards at the quantiles `uniform`; `place` is the arm's number across all replications."""
         ...
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
@@ -44,7 +44,7 @@ class Gaussian:
         noise = rng.standard_normal((*means.shape, count))
         return means[..., None] + np.sqrt(self.variance) * noise
 
-    def at(self, uniform: Any, means: Any) -> Any:
+    def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
         from scipy.special import ndtri
 
         return means + np.sqrt(self.variance) * ndtri(uniform)
@@ -63,7 +63,7 @@ class Bernoulli:
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         return (rng.random((*means.shape, count)) < means[..., None]).astype(np.float64)
 
-    def at(self, uniform: Any, means: Any) -> Any:
+    def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
         return (uniform > 1 - means).astype(np.float64)
 
 
@@ -84,12 +84,59 @@ class Poisson:
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         return rng.poisson(means[..., None], (*means.shape, count)).astype(np.float64)
 
-    def at(self, uniform: Any, means: Any) -> Any:
+    def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
         from scipy.special import pdtr, pdtrik
 
         low = np.floor(pdtrik(uniform, means))  # a real number between two counts, or next to one
         low = np.maximum(low, 0) - ((low > 0) & (pdtr(np.maximum(low - 1, 0), means) >= uniform))
         return low + (pdtr(low, means) < uniform)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Another noise, every reward less by a constant: centred rewards for models without an intercept."""
+
+    noise: "Noise"
+    by: float
+
+    @property
+    def variance(self) -> float | None:
+        return self.noise.variance
+
+    def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
+        return self.noise.at(uniform, means + self.by, place) - self.by
+
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        sums, squares = self.noise.totals(means + self.by, times, rng)
+        return sums - self.by * times, squares - 2 * self.by * sums + self.by**2 * times
+
+    def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
+        return self.noise.rewards(means + self.by, count, rng) - self.by
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Rewards drawn again from those recorded: the first `counts` `(..., K)` of `values` `(..., K, m)`."""
+
+    values: Any
+    counts: Any
+    variance: float | None = None
+
+    def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
+        which = np.floor(uniform * self.counts.ravel()[place]).astype(np.int64)
+        return self.values.reshape(-1, self.values.shape[-1])[place, which]
+
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        raise InputError("recorded rewards are pulled through a Stream, which knows the arms")
+
+    def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
+        which = np.floor(rng.random((*means.shape, count)) * self.counts[..., None]).astype(np.int64)
+        return np.take_along_axis(self.values, which, axis=-1)
+
+    def moved(self, order: Any) -> "Recorded":
+        """Return the same records with the arms in another order."""
+        values = np.take_along_axis(self.values, order[..., None], axis=-2)
+        return Recorded(values, np.take_along_axis(self.counts, order, axis=-1))
 
 
 @dataclass(frozen=True)
@@ -136,7 +183,12 @@ class Bandit:
         xp = namespace(self.means)
         order = xp.asarray(np.argsort(rng.random(self.means.shape), axis=-1))
         means = xp.take_along_axis(self.means, order, axis=-1)
-        return replace(self, features=rows(self.features, order), means=means)
+        noise = self.noise.moved(order) if isinstance(self.noise, Recorded) else self.noise
+        return replace(self, features=rows(self.features, order), means=means, noise=noise)
+
+    def lowered(self, by: float) -> "Bandit":
+        """Return the same bandit with every reward less by a constant."""
+        return replace(self, means=self.means - by, noise=Shifted(self.noise, by))
 
 
 @dataclass(frozen=True)
@@ -219,20 +271,20 @@ class Stream:
         """Return what the next `pulls.times` rewards of each arm add up to."""
         width = pulls.arms.shape[-1]
         arms, times = (np.reshape(a, (-1, width)) for a in (pulls.arms, pulls.times))
-        rows = np.arange(len(arms))[:, None]
-        counts, means = (np.reshape(a, (len(arms), -1))[rows, arms] for a in (taken, self.bandit.means))
-        if width == 1 and times.max(initial=0) <= 1:
-            reward = self._rewards(self.keys[rows, arms], counts, means) * times
+        where = (arms + np.arange(len(arms))[:, None] * self.keys.shape[-1]).ravel()
+        times = times.ravel()
+        first = np.ravel(taken)[where]
+        if times.max(initial=0) <= 1:
+            reward = self._rewards(where, first) * times
             return Totals(reward.reshape(pulls.times.shape), (reward**2).reshape(pulls.times.shape))
-        flat = times.ravel()
-        place = np.repeat(np.arange(flat.size), flat)
-        within = np.arange(place.size) - np.repeat(np.cumsum(flat) - flat, flat)
-        keys, start, mean = (a.ravel()[place] for a in (self.keys[rows, arms], counts, means))
-        reward = self._rewards(keys, start + within, mean)
-        sums, squares = (np.bincount(place, r, minlength=flat.size) for r in (reward, reward**2))
+        slot = np.repeat(np.arange(times.size), times)
+        within = np.arange(slot.size) - np.repeat(np.cumsum(times) - times, times)
+        reward = self._rewards(where[slot], first[slot] + within)
+        sums, squares = (np.bincount(slot, r, minlength=times.size) for r in (reward, reward**2))
         return Totals(sums.reshape(pulls.times.shape), squares.reshape(pulls.times.shape))
 
-    def _rewards(self, keys: Any, index: Any, means: Any) -> Any:
+    def _rewards(self, where: Any, index: Any) -> Any:
         with np.errstate(over="ignore"):
-            bits = _mix(keys + (index.astype(np.uint64) + np.uint64(1)) * GOLDEN)
-        return self.bandit.noise.at((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54, means)
+            bits = _mix(self.keys.ravel()[where] + (index.astype(np.uint64) + np.uint64(1)) * GOLDEN)
+        uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
+        return self.bandit.noise.at(uniform, np.ravel(self.bandit.means)[where], where)

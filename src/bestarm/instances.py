@@ -1,10 +1,23 @@
-"""The paper's synthetic worlds. `replications` None gives one, R gives a stack of R."""
+"""The paper's synthetic worlds. `replications` None gives one, R gives a stack of R.
+
+Where the paper's text and its published code differ, `variant` "text" (the default) or "published-code" says
+which is meant.
+"""
 
 from typing import Any
 
 import numpy as np
 
 from bestarm.bandits import Bandit, Bernoulli, Gaussian
+from bestarm.errors import UnknownNameError
+
+VARIANTS = ("text", "published-code")
+
+
+def _pick(variant: str, text: Any, published_code: Any) -> Any:
+    if variant not in VARIANTS:
+        raise UnknownNameError("variant", variant, VARIANTS)
+    return dict(zip(VARIANTS, (text, published_code), strict=True))[variant]
 
 
 def _stack(array: Any, replications: int | None) -> Any:
@@ -25,22 +38,37 @@ def adaptive(
     return Bandit(features, features[..., 0], Gaussian(noise_variance))
 
 
-def static(gap: float = 0.1, arms: int = 16, noise_variance: float = 1.0, replications: int | None = None) -> Bandit:
-    """Return e_1..e_K with θ = (Δ, 0, ..) (Xu et al.; paper, section 7.2)."""
+def static(
+    gap: float = 0.1,
+    arms: int = 16,
+    noise_variance: float | None = None,
+    variant: str = "text",
+    replications: int | None = None,
+) -> Bandit:
+    """Return e_1..e_K with θ = (Δ, 0, ..) (Xu et al.; paper, section 7.2).
+
+    The text gives no noise variance: 1 here. The published code has 10, where every method is near chance.
+    """
     features = _stack(np.eye(arms), replications)
-    return Bandit(features, gap * features[..., 0], Gaussian(noise_variance))
+    variance = _pick(variant, 1.0, 10.0) if noise_variance is None else noise_variance
+    return Bandit(features, gap * features[..., 0], Gaussian(variance))
 
 
 def randomized(
     arms: int = 16,
     dimension: int = 10,
     noise_variance: float = 10.0,
+    variant: str = "text",
     replications: int | None = None,
     rng: Any = None,
 ) -> Bandit:
-    """Return arms uniform on the sphere, θ = x_i + 0.01 (x_j − x_i) for the closest pair (paper, section 7.3)."""
+    """Return arms uniform on the sphere, θ = x_i + 0.01 (x_j − x_i) for the closest pair (paper, section 7.3).
+
+    The published code draws from a cube and normalises, which favours its corners.
+    """
     rng = np.random.default_rng(rng)
-    x = rng.standard_normal((*_batch(replications), arms, dimension))
+    shape = (*_batch(replications), arms, dimension)
+    x = _pick(variant, rng.standard_normal, lambda size: 2 * rng.random(size) - 1)(shape)
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
     closeness = x @ np.swapaxes(x, -1, -2) - 2 * np.eye(arms)
     pair = np.argmax(closeness.reshape(*closeness.shape[:-2], -1), axis=-1)
@@ -49,11 +77,17 @@ def randomized(
     return Bandit(x, (x @ theta[..., None])[..., 0], Gaussian(noise_variance))
 
 
-def logistic(arms: int = 8, dimension: int = 5, replications: int | None = None, rng: Any = None) -> Bandit:
-    """Return arms uniform in [−½, ½]^d, θ ~ N(0, 3/d I), Bernoulli rewards (paper, section 7.4)."""
+def logistic(
+    arms: int = 8, dimension: int = 5, variant: str = "text", replications: int | None = None, rng: Any = None
+) -> Bandit:
+    """Return arms uniform in [−½, ½]^d, θ ~ N(0, 3/d I), Bernoulli rewards (paper, section 7.4).
+
+    The published code takes 3/d for the standard deviation.
+    """
     rng = np.random.default_rng(rng)
     x = rng.random((*_batch(replications), arms, dimension)) - 0.5
-    theta = np.sqrt(3 / dimension) * rng.standard_normal((*_batch(replications), dimension, 1))
+    scale = _pick(variant, np.sqrt(3 / dimension), 3 / dimension)
+    theta = scale * rng.standard_normal((*_batch(replications), dimension, 1))
     return Bandit(x, 1 / (1 + np.exp(-(x @ theta)[..., 0])), Bernoulli())
 
 

@@ -20,8 +20,14 @@ CELLS = {
     "static gap=.5": (lambda r, rng: instances.static(0.5, replications=r), 320),
     "randomized K=16 B/K=50": (lambda r, rng: instances.randomized(16, replications=r, rng=rng), 800),
     "randomized K=64 B/K=50": (lambda r, rng: instances.randomized(64, replications=r, rng=rng), 3200),
-    "randomized-s1 K=64 B=100": (lambda r, rng: instances.randomized(64, 10, 1.0, replications=r, rng=rng), 100),
-    "randomized-s1 K=64 B=500": (lambda r, rng: instances.randomized(64, 10, 1.0, replications=r, rng=rng), 500),
+    "randomized-s1 K=64 B=100": (
+        lambda r, rng: instances.randomized(64, noise_variance=1.0, replications=r, rng=rng),
+        100,
+    ),
+    "randomized-s1 K=64 B=500": (
+        lambda r, rng: instances.randomized(64, noise_variance=1.0, replications=r, rng=rng),
+        500,
+    ),
     "corner K=64 B=50": (lambda r, rng: instances.corner(64, replications=r, rng=rng), 50),
     "corner K=64 B=200": (lambda r, rng: instances.corner(64, replications=r, rng=rng), 200),
     "automobile K=32 B/K=5": (lambda r, rng: datasets.automobile(32, replications=r, rng=rng), 160),

@@ -1,0 +1,87 @@
+"""Where blocks are computed: processes here, or a Dask or Ray cluster. Only joblib is told."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bestarm.errors import InputError
+
+ENGINES = ("dask", "dask://HOST:PORT", "ray", "ray://HOST:PORT")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What an engine does: the errors that mean a worker was lost, and whether results come one by one."""
+
+    lost: tuple[type[BaseException], ...]
+    streams: bool = True
+
+
+@contextmanager
+def engine_context(engine: str | None, n_jobs: int) -> Iterator[Engine]:
+    """Point joblib at an engine while the context lasts."""
+    if engine is None:
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        yield Engine((TerminatedWorkerError,))
+        return
+    kind, _, address = engine.partition("://")
+    if kind == "dask":
+        with _dask(address, n_jobs) as found:
+            yield found
+    elif kind == "ray":
+        with _ray(address, n_jobs) as found:
+            yield found
+    else:
+        raise InputError(f"unknown engine {engine!r}; {', '.join(ENGINES)} are known, or none for local processes")
+
+
+@contextmanager
+def _dask(address: str, n_jobs: int) -> Iterator[Engine]:
+    try:
+        from distributed import Client, KilledWorker, LocalCluster
+        from joblib import parallel_config
+    except ImportError as error:
+        raise InputError("the dask engine needs dask: pip install 'bestarm-bai[dask]'") from error
+    cluster: Any = None
+    try:
+        if address:
+            client = Client(f"tcp://{address}", timeout=5)
+        else:
+            workers = n_jobs if n_jobs > 0 else None
+            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            client = Client(cluster)
+    except (OSError, TimeoutError) as error:
+        raise InputError(f"no Dask scheduler answers at {address}: {error}") from error
+    try:
+        with parallel_config("dask", client=client):
+            yield Engine((KilledWorker,))
+    finally:
+        client.close()
+        if cluster is not None:
+            cluster.close()
+
+
+@contextmanager
+def _ray(address: str, n_jobs: int) -> Iterator[Engine]:
+    try:
+        import ray
+        from joblib import parallel_config
+        from ray.util.joblib import register_ray
+    except ImportError as error:
+        raise InputError("the ray engine needs ray: pip install 'bestarm-bai[ray]'") from error
+    ours = not ray.is_initialized()
+    if ours:
+        try:
+            where = {"address": f"ray://{address}"} if address else {"num_cpus": n_jobs if n_jobs > 0 else None}
+            ray.init(**where, include_dashboard=False if not address else None, log_to_driver=False)
+        except (OSError, ConnectionError, TimeoutError) as error:
+            raise InputError(f"no Ray cluster answers at {address}: {error}") from error
+    register_ray()
+    try:
+        with parallel_config("ray"):
+            yield Engine((ray.exceptions.RayError,), streams=False)
+    finally:
+        if ours:
+            ray.shutdown()

@@ -1,0 +1,111 @@
+"""Results as one tidy row a cell: accuracy with its interval, regret, pulls, CPU seconds, paired differences."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bestarm.errors import InputError
+
+if TYPE_CHECKING:
+    from bestarm.bench.runner import Results
+
+NORMAL = 1.959964
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """Return the 95 % interval of Wilson (1927) for a chance.
+
+    >>> [round(end, 4) for end in wilson(9, 10)]
+    [0.5958, 0.9821]
+    """
+    from scipy.stats import binomtest
+
+    interval = binomtest(right, count).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def paired(one: Any, two: Any) -> tuple[float, float, float]:
+    """Return the mean difference of two outcomes on the same replications, and its 95 % interval."""
+    difference = np.asarray(one, dtype=np.float64) - np.asarray(two, dtype=np.float64)
+    middle = float(difference.mean())
+    half = NORMAL * float(difference.std(ddof=1)) / np.sqrt(len(difference)) if len(difference) > 1 else np.inf
+    return middle, middle - half, middle + half
+
+
+def rows(results: "Results", against: str | None = None) -> list[dict[str, Any]]:
+    """Return a row for every cell that did not fail; `against` names the policy differences are taken to."""
+    outcomes = {key: np.concatenate([b.correct for b in blocks]) for key, blocks in results.blocks.items()}
+    if against is not None and against not in {str(cell.policy) for cell in results.cells}:
+        raise InputError(f"differences to {against!r} need that policy among those run")
+    rivals = {(c.world_key, c.budget): c.key for c in results.cells if str(c.policy) == against}
+    table = []
+    for cell in results.cells:
+        if cell.key not in results.blocks:
+            continue
+        blocks = results.blocks[cell.key]
+        correct = outcomes[cell.key][: results.replications]
+        regret, pulls = (np.concatenate([getattr(b, a) for b in blocks]) for a in ("regret", "pulls"))
+        low, high = wilson(int(correct.sum()), len(correct))
+        row = {
+            "instance": cell.instance.world,
+            "params": dict(cell.instance.params),
+            "policy": str(cell.policy),
+            "budget": cell.budget,
+            "replications": len(correct),
+            "accuracy": float(correct.mean()),
+            "low": low,
+            "high": high,
+            "regret": float(regret.mean()),
+            "pulls_mean": float(pulls.mean()),
+            "pulls_max": int(pulls.max()),
+            "cpu_seconds": float(sum(b.cpu for b in blocks)),
+            "seed": results.seed,
+        }
+        rival = rivals.get((cell.world_key, cell.budget))
+        if rival in outcomes:
+            difference = paired(correct, outcomes[rival][: len(correct)])
+            row |= dict(zip(("difference", "difference_low", "difference_high"), difference, strict=True))
+        table.append(row)
+    return table
+
+
+def flat(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with every parameter in a column of its own."""
+    names = list(dict.fromkeys(name for row in table for name in row["params"]))
+    keys = list(dict.fromkeys(key for row in table for key in row if key != "params"))
+    return [
+        {keys[0]: row[keys[0]]} | {n: row["params"].get(n) for n in names} | {k: row.get(k) for k in keys[1:]}
+        for row in table
+    ]
+
+
+def to_csv(table: list[dict[str, Any]]) -> str:
+    """Return rows as CSV."""
+    text = io.StringIO()
+    listed = flat(table)
+    if listed:
+        writer = csv.DictWriter(text, list(listed[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(listed)
+    return text.getvalue()
+
+
+def write(table: list[dict[str, Any]], folder: Path) -> list[Path]:
+    """Write rows as CSV, JSON and, where pyarrow is there, Parquet; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / "table.csv", folder / "table.json"]
+    files[0].write_text(to_csv(table), encoding="utf-8")
+    files[1].write_text(json.dumps(table, indent=1), encoding="utf-8")
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        return files
+    listed = flat(table)
+    columns = {key: [row[key] for row in listed] for key in listed[0]} if listed else {}
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "table.parquet")
+    return [*files, folder / "table.parquet"]
