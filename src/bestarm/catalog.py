@@ -12,7 +12,9 @@ from bestarm.designs.protocols import Rounded
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.spread import Clustered, Forced, Uniform
 from bestarm.designs.transductive import Transductive
+from bestarm.designs.trim import Trimmed
 from bestarm.designs.vertex import Fedorov, LineSearch, OpenLoop, VertexDirection, Wynn
+from bestarm.designs.width import GaussianWidth, WorstPair
 from bestarm.embeddings import PCA, KernelFeatures
 from bestarm.errors import InputError, UnknownNameError
 from bestarm.kernels import Matern
@@ -20,12 +22,26 @@ from bestarm.models.any_regressor import AnyRegressor
 from bestarm.models.glm import GLM, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
-from bestarm.policies.elimination import AllArms, AllStages, Elimination
+from bestarm.policies.classics import (
+    AverageOfOthers,
+    ContinuousRejects,
+    Equal,
+    SuccessiveRejects,
+    ToLastStage,
+    WorstOfOthers,
+)
+from bestarm.policies.compat import FloorHalving
+from bestarm.policies.elimination import AllArms, AllStages, Elimination, ThisStage
 from bestarm.policies.embedded import Embedded
+from bestarm.policies.od_linbai import CeilElimination, ToLastRound, YangTan
+from bestarm.policies.p1_rage import P1Rage
+from bestarm.policies.peace import Exact, Official, Peace
 from bestarm.policies.schedules import Dropped
 
 fwg = Rounded(WolfeAtwood(start=Multiplicative()), AutoRound())
-fwg_literal = Rounded(VertexDirection(LineSearch(), iterations=100, tolerance=0.0), AutoRound())
+literal = VertexDirection(LineSearch(), iterations=100, tolerance=0.0)
+fwg_literal = Rounded(literal, AutoRound())
+trimmed = Trimmed(WolfeAtwood())
 wynn = Rounded(VertexDirection(Wynn()), AutoRound())
 fedorov = Rounded(VertexDirection(Fedorov()), AutoRound())
 open_loop = Rounded(VertexDirection(OpenLoop()), AutoRound())
@@ -83,6 +99,33 @@ ENTRIES: dict[str, Entry] = {
     ),
     "g-optimal": Entry(
         Elimination(Linear(), fwg, eta=float("inf")), "one static stage: a G-optimal design, then the best estimate"
+    ),
+    "od-linbai": Entry(CeilElimination(YangTan(), trimmed), "OD-LinBAI: G-optimal rounds, the first leaves d/2 arms"),
+    "od-linbai-spend": Entry(
+        CeilElimination(YangTan(), trimmed, ToLastRound()), "OD-LinBAI, what rounding leaves goes to the last round"
+    ),
+    "peace": Entry(Peace(GaussianWidth(), Official(), AllStages()), "Peace: each epoch halves the Gaussian width"),
+    "peace-rho": Entry(Peace(WorstPair(), Exact(), ThisStage()), "Peace with the worst pair in place of the width"),
+    "linear-exploration": Entry(
+        Elimination(Linear(), xy, measure=AllArms()), "LinearExploration: halving, XY design over all arms"
+    ),
+    "p1-rage": Entry(P1Rage(), "P1-RAGE: random pulls, inverse propensity, half G half XY designs"),
+    "sequential-halving": Entry(
+        Elimination(Means(), Equal(), leftover=Dropped()), "sequential halving on the means of each round"
+    ),
+    "sequential-halving-pooled": Entry(
+        Elimination(Means(), Equal(), memory=AllStages(), leftover=ToLastStage()),
+        "sequential halving on the means of all rounds",
+    ),
+    "successive-rejects": Entry(SuccessiveRejects(), "successive rejects: the worst mean leaves after each phase"),
+    "continuous-rejects-a": Entry(
+        ContinuousRejects(AverageOfOthers()), "continuous rejects, worst against the average of the others"
+    ),
+    "continuous-rejects-c": Entry(
+        ContinuousRejects(WorstOfOthers()), "continuous rejects, worst against the second worst"
+    ),
+    "gse-lin-fwg-azizi2021": Entry(
+        CeilElimination(FloorHalving(), literal), "GSE as its published code rounds, within the budget"
     ),
     "uniform": Entry(
         Elimination(Means(), Uniform(), eta=float("inf")), "every arm equally often, then the best sample mean"

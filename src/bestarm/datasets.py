@@ -79,8 +79,8 @@ def automobile(
 def motor_path(path: str | os.PathLike[str] | None = None) -> Path:
     """Return where the Electric Motor Temperature table is: `path`, or the one BESTARM_DATA names.
 
-    The table (Kirchgässner, Wallscheid, Böcker; Paderborn University; CC BY-SA 4.0) is not shipped. BESTARM_DATA is a CSV,
-    or a folder that has one somewhere with "motor" or "pmsm" in its name.
+    The table (Kirchgässner, Wallscheid, Böcker; Paderborn University; CC BY-SA 4.0) is not shipped. BESTARM_DATA is a
+    CSV, or a folder that has one somewhere with "motor" or "pmsm" in its name.
     """
     given = path if path is not None else os.environ.get("BESTARM_DATA")
     if not given:

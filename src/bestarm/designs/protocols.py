@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from bestarm.core import Array, Random
+from bestarm.core import Array, Random, namespace
 from bestarm.linalg import Candidates
+
+DUST = 1e-3
 
 
 class Design(Protocol):
@@ -42,5 +44,12 @@ class Rounded:
     rounding: Rounding
 
     def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
-        weights = self.design.weights(candidates, targets)
+        weights = without_dust(self.design.weights(candidates, targets))
         return self.rounding.round(candidates.coordinates, weights, pulls, rng)
+
+
+def without_dust(weights: Array) -> Array:
+    """Return a design without what was on its way to zero: weights below a thousandth of the largest."""
+    xp = namespace(weights)
+    kept = xp.where(weights >= DUST * xp.max(weights, axis=-1, keepdims=True), weights, xp.zeros_like(weights))
+    return kept / xp.sum(kept, axis=-1, keepdims=True)

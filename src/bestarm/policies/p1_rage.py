@@ -1,0 +1,113 @@
+"""P1-RAGE (Xiong, Camilleri, Fazel, Jain and Jamieson 2024): random pulls that stay fair if the world drifts."""
+
+from dataclasses import dataclass, replace
+from math import ceil, prod
+
+from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.protocols import Weights
+from bestarm.designs.transductive import Transductive
+from bestarm.designs.width import Width, WorstPair, solve_where
+from bestarm.errors import InputError
+from bestarm.linalg import Candidates, matvec, moment, scatter, tally
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The state: the design pulls are drawn from, and the sum of the estimates each of them gave."""
+
+    problem: Problem
+    candidates: Candidates
+    block: int
+    steady: Array  # the G-optimal half, (..., K)
+    weights: Array  # (..., K)
+    estimates: Array  # Σ_s V(π_s)⁻¹ x_s r_s in coordinates of the span, (..., r)
+
+
+def blocks(first: int, budget: int, growth: float) -> tuple[int, ...]:
+    """Return how many pulls are drawn between two designs: their total grows by `growth` each time.
+
+    >>> blocks(10, 100, 2.0)
+    (10, 10, 20, 40, 20)
+    """
+    sizes, total = [min(first, budget)], min(first, budget)
+    while total < budget:
+        sizes.append(min(max(1, ceil(total * (growth - 1))), budget - total))
+        total += sizes[-1]
+    return tuple(sizes)
+
+
+@dataclass(frozen=True)
+class P1Rage:
+    """Draw each pull from ½ G-optimal + ½ the average of XY designs, and estimate by inverse propensity.
+
+    The XY designs are those an elimination would use: level i tells apart the arms whose estimated gap is at most 2⁻ⁱ
+    of the largest. They are solved anew whenever the number of pulls has grown by `growth`, not at every pull; between
+    two designs the pulls are independent draws from one distribution, so a block of them is asked for at once.
+    """
+
+    levels: int = 5
+    growth: float = 2.0
+    steady: Weights = WolfeAtwood()
+    width: Width = WorstPair(Transductive(tolerance=0.1))
+
+    def start(self, problem: Problem) -> Draws:
+        xp = namespace(problem.features)
+        candidates = Candidates.of(problem.features)
+        steady = self.steady.weights(candidates)
+        zero = xp.zeros_like(candidates.coordinates[..., 0, :])
+        return self._design(Draws(problem, candidates, 0, steady, steady, zero))
+
+    def ask(self, state: Draws, rng: Random) -> Pulls | None:
+        sizes = self._blocks(state)
+        if state.block == len(sizes):
+            return None
+        xp = namespace(state.weights)
+        *batch, arms = state.weights.shape
+        count = sizes[state.block]
+        draws = xp.reshape(xp.asarray(rng.random((*batch, count))), (prod(batch), count))
+        order = xp.argsort(-state.weights, axis=-1, stable=True)  # so that names of arms do not matter
+        ladder = xp.cumulative_sum(xp.take_along_axis(state.weights, order, axis=-1), axis=-1)
+        ladder = xp.reshape(ladder, (prod(batch), arms))
+        drawn = [xp.searchsorted(ladder[i, :], draws[i, :], side="right") for i in range(prod(batch))]
+        index = xp.reshape(xp.clip(xp.stack(drawn), 0, arms - 1), (*batch, count))
+        return Pulls(order, scatter(index, xp.ones(index.shape, dtype=xp.int64), arms))
+
+    def tell(self, state: Draws, pulls: Pulls, totals: Totals) -> Draws:
+        if state.block == len(self._blocks(state)):
+            raise InputError("all pulls are drawn: there is nothing left to tell P1-RAGE")
+        xp = namespace(state.weights)
+        x = state.candidates.coordinates
+        sums = tally(pulls, totals, state.problem.arms).sums
+        inverse = xp.linalg.inv(moment(x, state.weights))
+        estimates = state.estimates + matvec(inverse, matvec(xp.matrix_transpose(x), sums))
+        return self._design(replace(state, block=state.block + 1, estimates=estimates))
+
+    def recommend(self, state: Draws) -> Array:
+        return namespace(state.estimates).argmax(matvec(state.candidates.coordinates, state.estimates), axis=-1)
+
+    def _blocks(self, state: Draws) -> tuple[int, ...]:
+        if state.problem.arms == 1:
+            return ()
+        return blocks(2 * min(state.problem.features.shape[-2:]), state.problem.budget, self.growth)
+
+    def _design(self, state: Draws) -> Draws:
+        """Return the state with the design for its estimates; before any, level 0 is all there is."""
+        if state.block >= len(self._blocks(state)):
+            return state
+        xp = namespace(state.weights)
+        score = matvec(state.candidates.coordinates, state.estimates)
+        order = xp.argsort(-score, axis=-1, stable=True)
+        gap = xp.max(score, axis=-1, keepdims=True) - score
+        most = xp.max(gap, axis=-1, keepdims=True)
+        current = total = xp.zeros_like(state.weights)
+        levels = xp.zeros_like(total[..., :1])
+        before = xp.zeros(state.problem.batch, dtype=xp.int64)
+        for i in range(self.levels if state.block else 1):
+            length = xp.astype(xp.count_nonzero(gap <= most * 2.0**-i, axis=-1), xp.int64)
+            fresh = (length != before) & (length > 1)
+            solved = solve_where(self.width, state.candidates, order, length, fresh)[0]
+            current = xp.where(fresh[..., None], solved, current)
+            counted = xp.astype(length > 1, total.dtype)[..., None]
+            total, levels, before = total + counted * current, levels + counted, length
+        return replace(state, weights=(state.steady + total / levels) / 2)
