@@ -17,11 +17,13 @@ from bestarm.designs.vertex import Fedorov, LineSearch, OpenLoop, VertexDirectio
 from bestarm.designs.width import GaussianWidth, WorstPair
 from bestarm.embeddings import PCA, KernelFeatures
 from bestarm.errors import InputError, UnknownNameError
-from bestarm.kernels import Matern
+from bestarm.kernels import Exponential, Matern, SquaredExponential
 from bestarm.models.any_regressor import AnyRegressor
 from bestarm.models.glm import GLM, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
+from bestarm.policies.bayesgap import Azizi2021, BayesGap
+from bestarm.policies.belief import KernelPrior, LinearPrior, SeparatePrior
 from bestarm.policies.classics import (
     AverageOfOthers,
     ContinuousRejects,
@@ -33,10 +35,15 @@ from bestarm.policies.classics import (
 from bestarm.policies.compat import FloorHalving
 from bestarm.policies.elimination import AllArms, AllStages, Elimination, ThisStage
 from bestarm.policies.embedded import Embedded
+from bestarm.policies.lingape import LeastRatio, LinGapE
+from bestarm.policies.ocba import OCBA
 from bestarm.policies.od_linbai import CeilElimination, ToLastRound, YangTan
 from bestarm.policies.p1_rage import P1Rage
 from bestarm.policies.peace import Exact, Official, Peace
+from bestarm.policies.rules import EachOnce, Fixed, Variance
 from bestarm.policies.schedules import Dropped
+from bestarm.policies.top_two import TopTwo
+from bestarm.policies.ucb import UCBGLM, LinUCB, Once
 
 fwg = Rounded(WolfeAtwood(start=Multiplicative()), AutoRound())
 literal = VertexDirection(LineSearch(), iterations=100, tolerance=0.0)
@@ -127,6 +134,28 @@ ENTRIES: dict[str, Entry] = {
     "gse-lin-fwg-azizi2021": Entry(
         CeilElimination(FloorHalving(), literal), "GSE as its published code rounds, within the budget"
     ),
+    "bayesgap-lin": Entry(BayesGap(), "BayesGap, linear model"),
+    "bayesgap-exp": Entry(BayesGap(KernelPrior(Exponential())), "BayesGap, exponential kernel"),
+    "bayesgap-se": Entry(BayesGap(KernelPrior(SquaredExponential())), "BayesGap, squared exponential kernel"),
+    "bayesgap-matern": Entry(BayesGap(KernelPrior(Matern(1.5))), "BayesGap, Matérn kernel"),
+    "bayesgap-azizi2021": Entry(
+        BayesGap(LinearPrior(2500.0), epsilon=0.0, first=EachOnce(), confidence=Azizi2021()),
+        "BayesGap with the bounds of the GSE paper's published code",
+    ),
+    "lingape": Entry(LinGapE(LeastRatio()), "LinGapE, the arm furthest behind its optimal share"),
+    "lingape-greedy": Entry(LinGapE(), "LinGapE, the arm that shrinks the difference most"),
+    "lingape-greedy-narrow": Entry(LinGapE(width=0.2), "lingape-greedy with a fifth of the theory's width"),
+    "linucb": Entry(LinUCB(), "LinUCB, one linear model for all arms, most pulled arm"),
+    "linucb-disjoint": Entry(LinUCB(SeparatePrior()), "LinUCB, a linear model for each arm"),
+    "linucb-azizi2021": Entry(LinUCB(SeparatePrior(), Fixed(0.5130)), "LinUCB as in the GSE paper's published code"),
+    "ucb-glm": Entry(UCBGLM(), "UCB-GLM, logistic model, most pulled arm", binary=True),
+    "ucb-glm-azizi2021": Entry(
+        UCBGLM(radius=Fixed(0.5), exploration=Once(), width=Variance()),
+        "UCB-GLM as in the GSE paper's published code",
+        binary=True,
+    ),
+    "top-two-lin": Entry(TopTwo(), "leader against its closest challenger, linear model, D-optimal start"),
+    "ocba": Entry(OCBA(), "optimal computing budget allocation on sample means"),
     "uniform": Entry(
         Elimination(Means(), Uniform(), eta=float("inf")), "every arm equally often, then the best sample mean"
     ),

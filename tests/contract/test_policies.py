@@ -105,11 +105,16 @@ def test_the_same_seed_gives_the_same_run(name, rng):
     np.testing.assert_array_equal(first.counts, second.counts)
 
 
-RANDOM_ANYWAY = {"p1-rage": "inverse propensity is random even without noise"}
+NOT_WITHOUT_NOISE = {
+    "p1-rage": "inverse propensity is random even without noise",
+    "linucb": "its bonus is a multiple of the noise",
+    "linucb-disjoint": "its bonus is a multiple of the noise",
+    "linucb-azizi2021": "it plays for reward and returns the arm pulled most",
+}
 LINEAR = [
     n
     for n in NAMES
-    if n not in RANDOM_ANYWAY and not any(word in n for word in ("log", "glm", "poi", "forest", "kernel", "pca"))
+    if n not in NOT_WITHOUT_NOISE and not any(word in n for word in ("log", "glm", "poi", "forest", "kernel", "pca"))
 ]
 
 

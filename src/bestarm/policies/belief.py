@@ -1,0 +1,296 @@
+"""Normal beliefs about the K means, tracked pull by pull.
+
+A belief is the posterior of f = (f_1, .., f_K) given counts and sums, under a prior f ~ N(0, C_0) and rewards with
+variance σ². Pulling arm a c times with sum S moves it by one column of the covariance C:
+
+    mean += C_a (S − c mean_a) / (σ² + c C_aa),    C −= c C_a C_a' / (σ² + c C_aa).
+
+What differs between models is only how C is held: d × d for linear means, K × K for a kernel, K for separate means.
+Ridge regression with A = λI + Σ x x' is the linear belief with σ² = 1 and prior variance 1/λ: then C = X A⁻¹ X'.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from bestarm.core import Array, namespace
+from bestarm.kernels import Kernel
+from bestarm.linalg import accumulate, leverage, matvec, one_hot, pick, row
+
+REFRESH = 256  # rank-one updates between two refits; the errors of so many stay near 1e-13
+PENDING = 16  # columns a kernel belief holds back before it subtracts them all in one product
+
+
+class Covariance(Protocol):
+    """C, held in some form; `direction` is what that form needs to know of an arm."""
+
+    def direction(self, arm: Array) -> Array: ...
+
+    def difference(self, i: Array, j: Array) -> Array:
+        """Return the direction of arm `i` less that of `j`."""
+        ...
+
+    def column(self, direction: Array) -> Array:
+        """Return C_a `(..., K)` for the `direction` of arm a."""
+        ...
+
+    def less(self, direction: Array, scale: Array) -> "Covariance":
+        """Return C − scale C_a C_a'."""
+        ...
+
+    def due(self, updates: int, columns: int) -> bool:
+        """Return whether to refit at the last `columns` of `updates` updates rather than track them."""
+        ...
+
+    def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Covariance", Array, Array, Array]:
+        """Return C, the means, the variances and log det(I + C_0 N / σ²) given all data, starting from the prior."""
+        ...
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """C = X P X' with P `(..., d, d)` the covariance of the coefficients: memory O(d²), a column O(Kd)."""
+
+    features: Array  # X, (..., K, d)
+    variance: float  # of a coefficient, a priori
+    inverse: Array  # P, the inverse of I/variance + Σ n_i x_i x_i'/σ²
+
+    def direction(self, arm: Array) -> Array:
+        return matvec(self.inverse, row(self.features, arm))
+
+    def difference(self, i: Array, j: Array) -> Array:
+        return matvec(self.inverse, row(self.features, i) - row(self.features, j))
+
+    def column(self, direction: Array) -> Array:
+        return matvec(self.features, direction)
+
+    def less(self, direction: Array, scale: Array) -> "Coefficients":
+        inverse = (direction * -scale[..., None])[..., :, None] * direction[..., None, :]
+        inverse += self.inverse
+        return replace(self, inverse=inverse)
+
+    def due(self, updates: int, columns: int) -> bool:
+        early = updates & (updates - 1) == 0  # while a vague prior still dominates, updates cancel badly
+        return early or columns > self.features.shape[-1] or updates // REFRESH > (updates - columns) // REFRESH
+
+    def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Coefficients", Array, Array, Array]:
+        x = self.features
+        xp = namespace(x)
+        transposed = xp.matrix_transpose(x)
+        ratio = transposed @ (x * (counts * (self.variance / noise))[..., None])  # prior variance times precision
+        ratio = ratio + xp.eye(x.shape[-1], dtype=x.dtype)
+        inverse = self.variance * xp.linalg.inv(ratio)
+        mean = matvec(x, matvec(inverse, matvec(transposed, sums / noise)))
+        return replace(self, inverse=inverse), mean, leverage(x, inverse), xp.linalg.slogdet(ratio)[1]
+
+
+@dataclass(frozen=True)
+class Full:
+    """C itself, `(..., K, K)`, less u u' for the last few columns u: one product for sixteen passes over C."""
+
+    prior: Array
+    now: Array
+    pending: tuple[Array, ...] = ()
+
+    def direction(self, arm: Array) -> Array:
+        column = row(self.now, arm)
+        for u in self.pending:
+            column = column - u * pick(u, arm)[..., None]
+        return column
+
+    def difference(self, i: Array, j: Array) -> Array:
+        return self.direction(i) - self.direction(j)
+
+    def column(self, direction: Array) -> Array:
+        return direction
+
+    def less(self, direction: Array, scale: Array) -> "Full":
+        xp = namespace(self.now)
+        pending = (*self.pending, direction * xp.sqrt(scale)[..., None])
+        if len(pending) < PENDING:
+            return replace(self, pending=pending)
+        u = xp.stack(pending, axis=-1)
+        return replace(self, now=self.now - u @ xp.matrix_transpose(u), pending=())
+
+    def due(self, updates: int, columns: int) -> bool:
+        every = 4 * REFRESH  # K³ is dear, and with C itself at hand there is less to lose
+        return columns > self.now.shape[-1] or updates // every > (updates - columns) // every
+
+    def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Full", Array, Array, Array]:
+        """With W = diag(√n)/σ: C = C_0 − C_0 W (I + W C_0 W)⁻¹ W C_0, which an arm never pulled leaves alone."""
+        xp = namespace(self.prior)
+        w = xp.sqrt(counts / noise)
+        weighted = self.prior * w[..., :, None]  # W C_0
+        inner = weighted * w[..., None, :] + xp.eye(w.shape[-1], dtype=w.dtype)
+        now = self.prior - xp.matrix_transpose(weighted) @ xp.linalg.solve(inner, weighted)
+        variance = xp.linalg.diagonal(now)
+        return Full(self.prior, now), matvec(now, sums / noise), variance, xp.linalg.slogdet(inner)[1]
+
+
+@dataclass(frozen=True)
+class Separate:
+    """C is diagonal: what one arm gives says nothing of the others."""
+
+    prior: Array
+    now: Array
+
+    def direction(self, arm: Array) -> Array:
+        return one_hot(arm, self.now.shape[-1], self.now.dtype) * self.now
+
+    def difference(self, i: Array, j: Array) -> Array:
+        return self.direction(i) - self.direction(j)
+
+    def column(self, direction: Array) -> Array:
+        return direction
+
+    def less(self, direction: Array, scale: Array) -> "Separate":
+        return replace(self, now=self.now - direction * direction * scale[..., None])
+
+    def due(self, updates: int, columns: int) -> bool:
+        return columns > 1 or updates % REFRESH == 0
+
+    def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Separate", Array, Array, Array]:
+        xp = namespace(self.prior)
+        ratio = 1 + counts * self.prior / noise
+        now = self.prior / ratio
+        return Separate(self.prior, now), now * sums / noise, now, xp.sum(xp.log(ratio), axis=-1)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is thought of K means after some pulls.
+
+    >>> import numpy as np
+    >>> belief = LinearPrior(variance=1.0).belief(np.eye(2), noise=1.0)
+    >>> belief = belief.update(np.array([0]), np.array([3]), np.array([6.0]))
+    >>> belief.mean, belief.variance
+    (array([1.5, 0. ]), array([0.25, 1.  ]))
+    """
+
+    mean: Array  # (..., K)
+    variance: Array  # the diagonal of C, (..., K)
+    counts: Array  # pulls of each arm, (..., K)
+    sums: Array  # of their rewards, (..., K)
+    information: Array  # log det(I + C_0 N / σ²), (...)
+    noise: float  # σ²
+    covariance: Covariance = field(repr=False)
+    updates: int = 0
+
+    @property
+    def deviation(self) -> Array:
+        """The standard deviation of each mean, `(..., K)`."""
+        return root(self.variance)
+
+    def covariances(self, arm: Array) -> Array:
+        """Return C_a `(..., K)`, the covariances of all means with that of `arm` `(...)`."""
+        return self.covariance.column(self.covariance.direction(arm))
+
+    def distances(self, arm: Array) -> Array:
+        """Return Var(f_k − f_arm) for all k, `(..., K)`; rounding may leave it a little below zero."""
+        squared = self.covariance.column(-2 * self.covariance.direction(arm))
+        squared += self.variance
+        squared += pick(self.variance, arm)[..., None]
+        return squared
+
+    def contrast(self, i: Array, j: Array) -> Array:
+        """Return C_i − C_j `(..., K)`, the covariances of all means with the difference of arms `i` and `j` `(...)`."""
+        return self.covariance.column(self.covariance.difference(i, j))
+
+    def update(self, arms: Array, times: Array, sums: Array) -> "Belief":
+        """Return the belief after `arms` `(..., m)` were pulled `times` `(..., m)` and gave `sums` `(..., m)`."""
+        xp = namespace(self.mean)
+        times = xp.astype(times, self.mean.dtype)
+        counts = accumulate(xp.asarray(self.counts, copy=True), arms, times)
+        totals = accumulate(xp.asarray(self.sums, copy=True), arms, sums)
+        columns = arms.shape[-1]
+        updates = self.updates + columns
+        belief = replace(self, counts=counts, sums=totals, updates=updates)
+        if self.covariance.due(updates, columns):
+            covariance, mean, variance, information = self.covariance.refit(counts, totals, self.noise)
+            return replace(belief, covariance=covariance, mean=mean, variance=variance, information=information)
+        for j in range(columns):
+            belief = belief._absorb(arms[..., j], times[..., j], sums[..., j])
+        return belief
+
+    def _absorb(self, arm: Array, times: Array, sum_: Array) -> "Belief":
+        xp = namespace(self.mean)
+        direction = self.covariance.direction(arm)
+        column = self.covariance.column(direction)
+        spread = self.noise + times * pick(self.variance, arm)
+        step = (sum_ - times * pick(self.mean, arm)) / spread
+        scale = times / spread
+        variance = column * column
+        variance *= -scale[..., None]
+        variance += self.variance
+        mean = column * step[..., None]
+        mean += self.mean
+        return replace(
+            self,
+            mean=mean,
+            variance=variance,
+            information=self.information + xp.log(spread / self.noise),
+            covariance=self.covariance.less(direction, scale),
+        )
+
+
+class Prior(Protocol):
+    """What is thought of the means before any pull."""
+
+    @property
+    def variance(self) -> float:
+        """Of a coefficient, or of the mean of an arm with k(x, x) = 1."""
+        ...
+
+    def belief(self, features: Array, noise: float) -> Belief:
+        """Return the prior for arms with `features` `(..., K, d)` and rewards of variance `noise`."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinearPrior:
+    """f_i = x_i'θ with θ ~ N(0, variance I). Only inner products matter: features beyond K are rotated away."""
+
+    variance: float = 1.0
+
+    def belief(self, features: Array, noise: float) -> Belief:
+        xp = namespace(features)
+        if features.shape[-1] > features.shape[-2]:
+            left, values, _ = xp.linalg.svd(features, full_matrices=False)
+            features = left * values[..., None, :]
+        identity = xp.eye(features.shape[-1], dtype=features.dtype)
+        inverse = self.variance * xp.broadcast_to(identity, (*features.shape[:-2], *identity.shape))
+        variance = self.variance * xp.vecdot(features, features)
+        return _fresh(Coefficients(features, self.variance, inverse), variance, noise)
+
+
+@dataclass(frozen=True)
+class KernelPrior:
+    """f ~ N(0, variance k(x_i, x_j)): arms alike in features are alike in mean, in whatever shape."""
+
+    kernel: Kernel
+    variance: float = 1.0
+
+    def belief(self, features: Array, noise: float) -> Belief:
+        gram = self.variance * self.kernel(features, features)
+        return _fresh(Full(gram, gram), namespace(gram).linalg.diagonal(gram), noise)
+
+
+@dataclass(frozen=True)
+class SeparatePrior:
+    """f_i = x_i'θ_i with a θ_i ~ N(0, variance I) of its own for each arm: nothing is shared."""
+
+    variance: float = 1.0
+
+    def belief(self, features: Array, noise: float) -> Belief:
+        variance = self.variance * namespace(features).vecdot(features, features)
+        return _fresh(Separate(variance, variance), variance, noise)
+
+
+def root(variance: Array) -> Array:
+    """Return the square root of what is not negative but for rounding."""
+    xp = namespace(variance)
+    return xp.sqrt(xp.maximum(variance, 0.0))
+
+
+def _fresh(covariance: Any, variance: Array, noise: float) -> Belief:
+    zero = namespace(variance).zeros_like(variance)
+    return Belief(zero, variance, zero, zero, zero[..., 0], noise, covariance)

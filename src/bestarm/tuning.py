@@ -1,0 +1,104 @@
+"""Try values of a setting on simulated bandits, and keep the best.
+
+LinGapE's delta and BayesGap's length scale have no value that is right everywhere; the GSE paper chose both by search.
+Tune on seeds of their own: a value chosen on the very runs it is then judged by looks better than it is.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from math import sqrt
+from typing import Any, Protocol
+
+import numpy as np
+
+from bestarm.core import Array, Policy, Pullable
+from bestarm.errors import InputError
+from bestarm.play import play
+
+
+class Judged(Pullable, Protocol):
+    """Something to pull that also knows how good an answer is."""
+
+    def correct(self, arm: Array) -> Array: ...
+
+    def regret(self, arm: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a value did: the share of right answers, the standard error of that share, and the mean regret."""
+
+    value: Any
+    accuracy: float
+    error: float
+    regret: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """All trials in the order given, and the policy with the best value."""
+
+    setting: str
+    trials: tuple[Trial, ...]
+    best: Trial
+    policy: Any
+
+    def __str__(self) -> str:
+        rows = [f"{self.setting:>16}  accuracy   s.e.   regret"]
+        for t in self.trials:
+            mark = " *" if t is self.best else ""
+            rows.append(f"{t.value!s:>16}  {t.accuracy:8.3f}  {t.error:.3f}  {t.regret:7.4f}{mark}")
+        return "\n".join(rows)
+
+
+def tune(
+    policy: Policy[Any],
+    setting: str,
+    values: Iterable[Any],
+    bandits: Callable[[int, np.random.Generator], Judged],
+    budget: int,
+    replications: int = 200,
+    rng: Any = None,
+) -> Tuning:
+    """Play `policy` with each of `values` for `setting` on the same simulated bandits; the first of the best wins.
+
+    `bandits(n, rng)` makes a stack of n bandits. A dot reaches into parts: "prior.kernel.length". Every value meets the
+    same bandits and the same random numbers, so what differs between trials is the value.
+
+    >>> from bestarm import instances
+    >>> from bestarm.policies.lingape import LinGapE
+    >>> found = tune(LinGapE(), "width", [1.0, 0.2], lambda n, rng: instances.static(3.0, replications=n), 64, 20, 1)
+    >>> [trial.value for trial in found.trials], found.best.accuracy
+    ([1.0, 0.2], 1.0)
+    """
+    makes, plays = np.random.default_rng(rng).spawn(2)
+    bandit = bandits(replications, makes)
+    seed = int(plays.integers(2**63))
+    candidates = [(value, changed(policy, setting, value)) for value in values]
+    if not candidates:
+        raise InputError(f"there are no values of {setting!r} to try")
+    trials = tuple(_trial(candidate, value, bandit, budget, seed) for value, candidate in candidates)
+    place = max(range(len(trials)), key=lambda k: (trials[k].accuracy, -trials[k].regret, -k))
+    return Tuning(setting, trials, trials[place], candidates[place][1])
+
+
+def changed(part: Any, setting: str, value: Any) -> Any:
+    """Return `part` with `value` for `setting`, where a dot reaches into a part of it.
+
+    >>> from bestarm.policies.bayesgap import BayesGap
+    >>> changed(BayesGap(), "prior.variance", 4.0).prior
+    LinearPrior(variance=4.0)
+    """
+    name, _, rest = setting.partition(".")
+    known = [f.name for f in fields(part)] if is_dataclass(part) else []
+    if name not in known:
+        raise InputError(f"{type(part).__name__} has no setting {name!r}; it has {', '.join(sorted(known)) or 'none'}")
+    return replace(part, **{name: changed(getattr(part, name), rest, value) if rest else value})
+
+
+def _trial(policy: Policy[Any], value: Any, bandit: Judged, budget: int, seed: int) -> Trial:
+    arm = play(policy, bandit, budget, seed).arm
+    right = np.asarray(bandit.correct(arm), dtype=np.float64)
+    accuracy = float(right.mean())
+    error = sqrt(accuracy * (1 - accuracy) / right.size)
+    return Trial(value, accuracy, error, float(np.asarray(bandit.regret(arm)).mean()))
