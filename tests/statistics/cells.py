@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bestarm import datasets, instances
+from bestarm import catalog, datasets, instances
 from bestarm.designs.optimal import WolfeAtwood
 from bestarm.designs.protocols import Rounded
 from bestarm.designs.rounding import LargestRemainder
@@ -10,8 +10,12 @@ from bestarm.designs.spread import Uniform
 from bestarm.designs.vertex import LineSearch, VertexDirection
 from bestarm.models.linear import Linear
 from bestarm.play import play
+from bestarm.policies.bayesgap import BayesGap
 from bestarm.policies.elimination import Elimination
+from bestarm.policies.lingape import LinGapE
+from bestarm.policies.rules import NoPulls
 from bestarm.policies.schedules import Dropped
+from bestarm.policies.ucb import LinUCB
 
 CELLS = {
     "adaptive K=16 B/K=20": (lambda r, rng: instances.adaptive(16, replications=r), 320),
@@ -41,7 +45,28 @@ GSE = {
     "GSE-D": Elimination(Linear(), Rounded(WolfeAtwood(), LargestRemainder()), leftover=Dropped()),
 }
 
+RIVALS = {
+    "OD": catalog.policy("od-linbai"),
+    "SH": catalog.policy("sequential-halving"),
+    "LinGapE-Gr": LinGapE(),
+    "x.2": LinGapE(width=0.2),
+    "LinUCB(2)": LinUCB(),
+    "BG-Lin": BayesGap(epsilon=1e-3, first=NoPulls()),
+}
+
+# Where ours differs from the reference for a reason (docs/deviations.md).
+EXPLAINED = {
+    ("SH", "randomized-s1 K=64 B=100"): "the reference spends 160 pulls of 100",
+    ("SH", "corner K=64 B=50"): "the reference spends 136 pulls of 50",
+}
+
 EXPECTED = {
+    "OD": (0.334, 0.508, 0.394, 0.736, 0.585, 0.681, 0.331, 0.758, 0.929, 0.998, 0.787),
+    "SH": (0.354, 0.521, 0.381, 0.767, 0.569, 0.470, 0.302, 0.563, 0.063, 0.090, 0.758),
+    "LinGapE-Gr": (0.290, 0.498, 0.378, 0.812, 0.655, 0.875, 0.567, 0.942, 0.534, 0.999, 0.657),
+    "x.2": (0.485, 0.657, 0.491, 0.861, 0.683, 0.954, 0.619, 0.989, 0.527, 0.999, 0.650),
+    "LinUCB(2)": (0.448, 0.709, 0.479, 0.852, 0.649, 0.805, 0.474, 0.870, 0.952, 0.983, 0.622),
+    "BG-Lin": (0.448, 0.663, 0.472, 0.892, 0.766, 0.813, 0.478, 0.888, 0.765, 0.814, 0.784),
     "GSE-Lin": (0.371, 0.501, 0.384, 0.723, 0.590, 0.612, 0.327, 0.694, 0.039, 0.068, 0.774),
     "GSE-FWG": (0.357, 0.496, 0.421, 0.741, 0.586, 0.613, 0.307, 0.671, 0.073, 0.192, 0.769),
     "GSE-D": (0.328, 0.466, 0.412, 0.743, 0.597, 0.621, 0.310, 0.682, 0.071, 0.175, 0.771),
