@@ -47,9 +47,7 @@ CELLS = [
 
 
 def main(quick: bool = False) -> None:
-    print(
-        f"{'policy':22s} {'instance':20s} {'B':>5s} {'runs':>5s} {'CPU s':>8s} {'goal':>6s} {'paper/ours':>11s} {'right':>6s}"
-    )
+    print(f"{'policy':22s} {'instance':20s}     B  runs    CPU s   goal  paper/ours  right")
     for name, (label, make), budget, runs, goal, paper in CELLS:
         share = 10 if quick else 1
         runs, rng, right, spent = runs // share, np.random.default_rng(1), 0, 0.0

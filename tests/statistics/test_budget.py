@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from bestarm import catalog
-from bestarm.errors import BudgetError
+from bestarm.core import Problem
 from bestarm.play import play
 from tests.conftest import bandit_for
+from tests.contract.test_policies import least_budget
 
 FEW = {"gse-forest": 100, "peace": 1000, "peace-rho": 2000, "p1-rage": 2000, "lingape": 2000, "gse-lin-cluster": 1000}
 
@@ -25,11 +26,7 @@ def test_the_budget_is_never_exceeded(name, rng):
                 0 if np.ptp(np.linalg.matrix_rank(features)) == 0 else 1e-3 * rng.standard_normal(features.shape)
             )
         policy, bandit = catalog.policy(name), bandit_for(name, features, rng)
-        try:
-            run = play(policy, bandit, budget, rng)
-        except BudgetError as error:
-            assert error.least > budget
-            run = play(policy, bandit, error.least, rng)
-            budget = error.least
+        budget = least_budget(policy, Problem(features, budget, bandit.noise_variance))
+        run = play(policy, bandit, budget, rng)
         assert run.counts.sum(-1).max() <= budget
         seen += together

@@ -1,6 +1,5 @@
-"""The command line: every command is a library call with flags. Data on stdout, talk on stderr."""
+"""`bestarm run` and `bestarm policies`."""
 
-import csv
 import hashlib
 import json
 import sys
@@ -15,36 +14,12 @@ from bestarm import __version__, catalog, live, report, spec
 from bestarm.account import Account, Accountant, StageAccount
 from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
+from bestarm.cli.app import FORMAT, main, plain, print_table, say
 from bestarm.core import Problem, Pullable, Tally
-from bestarm.errors import BestArmError, BudgetWarning, InputError, PullError, RewardError
+from bestarm.errors import BudgetWarning, InputError, PullError, RewardError
 from bestarm.models.glm import GLM, Logistic
 from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.play import Round, play
-
-
-class Command(click.Command):
-    """A command whose errors on purpose end with exit code 1 and one line, not with a traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BestArmError as error:
-            raise click.ClickException(str(error)) from error
-
-
-class Group(click.Group):
-    """A group of such commands."""
-
-    command_class = Command
-
-
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.version_option(__version__, prog_name="bestarm")
-def main() -> None:
-    """Find the best of K candidates within a fixed budget of noisy observations."""
-
-
-FORMAT = click.option("-f", "--format", "style", type=click.Choice(["table", "json", "csv"]), default="table")
 
 
 @main.command()
@@ -133,7 +108,7 @@ def run(
     if simulate is not None:
         arms, means = _truth(arms, simulate, missing, scale)
     ids = _labels(arms, label)
-    _say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *_id_like(arms))
+    say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *_id_like(arms))
     problem = Problem(arms.features, budget, noise_variance)
     about = {
         "arms": hashlib.sha256(repr(ids).encode() + arms.features.tobytes()).hexdigest()[:16],
@@ -167,14 +142,14 @@ def run(
     if report_file is not None:
         about |= {"command": " ".join(["bestarm", *sys.argv[1:]]), "version": __version__}
         report.write(account, report_file, about)
-        _say(f"report written to {report_file}")
+        say(f"report written to {report_file}")
 
 
 @main.command()
 @FORMAT
 def policies(style: str) -> None:
     """List the policies there are, with one line each."""
-    _table([{"policy": name, "about": catalog.ENTRIES[name].about} for name in catalog.names()], style)
+    print_table([{"policy": name, "about": catalog.ENTRIES[name].about} for name in catalog.names()], style)
 
 
 def _policy(policy_name: str | None, model_name: str | None, eta: float | None) -> tuple[Any, Any]:
@@ -267,7 +242,7 @@ def _play(
             bar.write(_stage_line(stage, len(round.after.stages)), file=sys.stderr)
 
     if log is not None and log.count:
-        _say(f"resuming: {log.count} rewards are in {log.path}")
+        say(f"resuming: {log.count} rewards are in {log.path}")
     _warn_if_thin(policy, problem)
     try:
         with bar:
@@ -285,7 +260,7 @@ def _warn_if_thin(policy: Any, problem: Problem) -> None:
     for stage in getattr(state, "stages", ())[:1]:
         dimension = np.linalg.matrix_rank(problem.features)
         if stage.pulls < dimension:
-            _say(
+            say(
                 f"{BudgetWarning.__name__}: {stage.pulls} pulls in the first stage cannot determine {dimension} "
                 "dimensions; more budget, fewer features or a larger eta would help"
             )
@@ -319,9 +294,9 @@ def _answer(
             {"stage": s.number, "pulls": s.pulls, "kept": list(s.kept), "estimates": [vars(e) for e in s.estimates]}
             for s in account.stages
         ]
-        click.echo(json.dumps(_plain(row | {"counts": account.counts, "by_stage": stages}), indent=1))
+        click.echo(json.dumps(plain(row | {"counts": account.counts, "by_stage": stages}), indent=1))
     elif style == "csv":
-        _table([row], "csv")
+        print_table([row], "csv")
     else:
         width = max(map(len, row))
         for key, value in row.items():
@@ -329,35 +304,7 @@ def _answer(
             click.echo(f"{key.replace('_', ' '):<{width}}  {shown}")
 
 
-def _plain(value: Any) -> Any:
-    """Return `value` with NaN and infinities as None: JSON has no word for them."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _table(rows: list[dict[str, Any]], style: str) -> None:
-    if style == "json":
-        click.echo(json.dumps(_plain(rows), indent=1))
-        return
-    if style == "csv":
-        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return
-    widths = {key: max(len(key), *(len(str(row[key])) for row in rows)) for key in rows[0]}
-    for row in [{key: key for key in rows[0]}, *rows]:
-        click.echo("  ".join(f"{row[key]!s:<{width}}" for key, width in widths.items()).rstrip())
-
-
 def _bar(budget: int) -> Any:
     from tqdm import tqdm
 
     return tqdm(total=budget, unit=" pulls", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
-
-
-def _say(*lines: str) -> None:
-    for line in lines:
-        click.echo(line, err=True)

@@ -1,0 +1,103 @@
+"""A figure's table -> axes; no computing. Intervals are always drawn, and lines are named where they end."""
+
+from typing import Any
+
+import numpy as np
+
+from bestarm.bench.paper import Figure
+from bestarm.bench.runner import Results
+from bestarm.bench.table import wilson
+from bestarm.errors import InputError
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#B8860B", "#000000", "#7F7F7F", "#8B4513", "#6A3D9A")
+MARKS = "osD^vP*Xh<>p8"
+
+
+def points(figure: Figure, results: Results) -> list[dict[str, Any]]:
+    """Return what is drawn as tidy rows: panel, policy, x, accuracy, low, high."""
+    rows = []
+    for panel in figure.panels:
+        for policy in figure.policies:
+            for value in figure.shown(policy):
+                blocks = results.blocks.get(figure.cell(panel, value, policy).key)
+                if blocks is None:
+                    continue
+                right = int(sum(b.correct.sum() for b in blocks))
+                count = sum(len(b.correct) for b in blocks)
+                low, high = wilson(right, count)
+                rows.append(
+                    {
+                        "panel": panel.label,
+                        "policy": policy,
+                        "x": value,
+                        "accuracy": right / count,
+                        "low": low,
+                        "high": high,
+                    }
+                )
+    return rows
+
+
+def draw(figure: Figure, results: Results) -> Any:
+    """Return a matplotlib Figure with a panel for each of `figure`."""
+    try:
+        from matplotlib.figure import Figure as Canvas
+    except ImportError as error:
+        raise InputError("figures need matplotlib: pip install 'bestarm-bai[plot]'") from error
+    rows = points(figure, results)
+    canvas = Canvas(figsize=(5.2 * len(figure.panels), 4.6), layout="constrained")
+    axes = np.atleast_1d(canvas.subplots(1, len(figure.panels), sharey=True))
+    for ax, panel in zip(axes, figure.panels, strict=True):
+        draw_panel(figure, [row for row in rows if row["panel"] == panel.label], ax)
+        ax.set_title(panel.label, fontsize=10)
+    axes[0].set_ylabel("accuracy")
+    canvas.suptitle(f"{figure.title}; {results.replications} replications, seed {results.seed}", fontsize=11)
+    return canvas
+
+
+def draw_panel(figure: Figure, rows: list[dict[str, Any]], ax: Any) -> Any:
+    """Draw accuracy against x with 95 % intervals, each line named at its end."""
+    ends = []
+    for number, policy in enumerate(figure.policies):
+        mine = [row for row in rows if row["policy"] == policy]
+        if not mine:
+            continue
+        colour = COLOURS[number % len(COLOURS)]
+        x, y = [row["x"] for row in mine], [row["accuracy"] for row in mine]
+        spread = [[row["accuracy"] - row["low"] for row in mine], [row["high"] - row["accuracy"] for row in mine]]
+        style = {"ls": "-" if number < len(COLOURS) else "--", "marker": MARKS[number % len(MARKS)], "ms": 4}
+        ax.errorbar(x, y, spread, color=colour, lw=1.3, elinewidth=0.7, capsize=2, **style)
+        ends.append((x[-1], y[-1], policy, colour))
+    if figure.log:
+        ax.set_xscale("log")
+        ax.set_xticks(figure.values, [f"{value:g}" for value in figure.values])
+        ax.minorticks_off()
+    else:
+        ax.set_xticks(figure.values)
+    ax.set_ylim(0, 1)
+    ax.set_xlabel({"Delta": "Δ"}.get(figure.x, figure.x))
+    ax.spines[["top", "right"]].set_visible(False)
+    _name(ends, ax)
+    return ax
+
+
+def _name(ends: list[tuple[Any, float, str, str]], ax: Any) -> None:
+    """Write each policy's name to the right of the axes, none over another."""
+    gap = 0.043
+    ends = sorted(ends, key=lambda end: end[1])
+    heights = np.array([end[1] for end in ends])
+    for _ in range(200):
+        close = np.diff(heights) < gap
+        if not close.any():
+            break
+        for i in np.flatnonzero(close):
+            shift = (gap - (heights[i + 1] - heights[i])) / 2
+            heights[i] -= shift
+            heights[i + 1] += shift
+    heights = np.clip(heights - max(0.0, heights.max(initial=0) - 1.0), 0.0, None)
+    for (_, y, policy, colour), height in zip(ends, heights, strict=True):
+        ax.annotate(
+            policy, (1.0, y), (1.03, height), xycoords=("axes fraction", "data"), textcoords=("axes fraction", "data"),
+            color=colour, fontsize=7, va="center", arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
+            annotation_clip=False,
+        )  # fmt: skip
