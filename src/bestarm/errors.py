@@ -6,6 +6,7 @@ BestArmError
 │   ├── BudgetError              a budget no policy could work with: says the least that would do
 │   ├── RewardError              a reward the model cannot have produced
 │   └── UnknownNameError         a name we do not know: says the nearest we do
+├── StorageError                 a log cannot be read or written
 ├── PullError                    an observation could not be made
 └── OverspentError               a policy asked for more than the budget (a defect of the policy)
 
@@ -50,6 +51,10 @@ class UnknownNameError(InputError):
         nearest = get_close_matches(name, known, n=3, cutoff=0.0)
         super().__init__(f"unknown {kind} {name!r}; the nearest are {', '.join(nearest)}")
         self.nearest = nearest
+
+
+class StorageError(BestArmError):
+    """A log cannot be read or written."""
 
 
 class PullError(BestArmError):

@@ -1,0 +1,59 @@
+"""One-at-a-time policies in batches: plan several pulls before any of them is seen."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Tally, Totals, namespace
+from bestarm.linalg import pick, tally
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The inner state with what is known of each arm, from which unseen rewards are guessed."""
+
+    problem: Problem
+    inner: Any
+    known: Tally
+
+
+@dataclass(frozen=True)
+class Batched:
+    """Ask `policy` up to `size` times in a row, telling it the arm's mean so far for what is not yet seen.
+
+    The guesses are forgotten when the real rewards come: only those are told.
+    """
+
+    policy: Policy[Any]
+    size: int
+
+    def start(self, problem: Problem) -> Pending:
+        zero = namespace(problem.features).zeros_like(problem.features[..., 0])
+        return Pending(problem, self.policy.start(problem), Tally(zero, zero, zero))
+
+    def ask(self, state: Pending, rng: Random) -> Pulls | None:
+        xp = namespace(state.known.sums)
+        inner, planned, count = state.inner, [], 0
+        while count < self.size and (pulls := self.policy.ask(inner, rng)) is not None:
+            planned.append(pulls)
+            count += pulls.total
+            inner = self.policy.tell(inner, pulls, self._guess(state.known, pulls))
+        if not planned:
+            return None
+        return Pulls(*(xp.concat([getattr(p, part) for p in planned], axis=-1) for part in ("arms", "times")))
+
+    def tell(self, state: Pending, pulls: Pulls, totals: Totals) -> Pending:
+        known = state.known + tally(pulls, totals, state.problem.arms)
+        return replace(state, inner=self.policy.tell(state.inner, pulls, totals), known=known)
+
+    def recommend(self, state: Pending) -> Array:
+        return self.policy.recommend(state.inner)
+
+    def _guess(self, known: Tally, pulls: Pulls) -> Totals:
+        xp = namespace(known.sums)
+        one = xp.ones_like(known.counts)
+        total = xp.maximum(xp.sum(known.counts, axis=-1, keepdims=True), one[..., :1])
+        overall = xp.sum(known.sums, axis=-1, keepdims=True) / total
+        mean = xp.where(known.counts > 0, known.sums / xp.maximum(known.counts, one), overall * one)
+        guess = xp.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
+        sums = guess * xp.astype(pulls.times, guess.dtype)
+        return Totals(sums, guess * sums)

@@ -1,0 +1,27 @@
+"""Studies that survive: ask and tell by files or code; every told result is on disk before anything else happens."""
+
+from bestarm.study.storage import Journal, Memory, SQLite, Storage, open_storage
+from bestarm.study.study import (
+    Batch,
+    Study,
+    Trial,
+    create_study,
+    delete_study,
+    get_all_study_names,
+    load_study,
+)
+
+__all__ = [
+    "Batch",
+    "Journal",
+    "Memory",
+    "SQLite",
+    "Storage",
+    "Study",
+    "Trial",
+    "create_study",
+    "delete_study",
+    "get_all_study_names",
+    "load_study",
+    "open_storage",
+]
