@@ -159,3 +159,10 @@ def test_tallies_and_beliefs_count_alike(rng):
     state = play(UCBGLM(), instances.logistic(5, 3, rng=rng), 40, 1).state
     assert isinstance(state.tally, Tally)
     assert np.array_equal(state.tally.counts, state.belief.counts)
+
+
+def test_ucb_glm_stays_sound_with_fewer_arms_than_features():
+    """V + 1e-8 I tracked by rank-one updates would lose its sign here; warnings are errors."""
+    bandit = instances.logistic(8, 12, replications=100, rng=3)
+    run = play(UCBGLM(), bandit, 80, 1)
+    assert (run.state.belief.variance >= 0).all()

@@ -86,15 +86,12 @@ def _name(ends: list[tuple[Any, float, str, str]], ax: Any) -> None:
     gap = 0.043
     ends = sorted(ends, key=lambda end: end[1])
     heights = np.array([end[1] for end in ends])
-    for _ in range(200):
-        close = np.diff(heights) < gap
-        if not close.any():
-            break
-        for i in np.flatnonzero(close):
+    for _ in range(300):
+        for i in np.flatnonzero(np.diff(heights) < gap - 1e-9):
             shift = (gap - (heights[i + 1] - heights[i])) / 2
             heights[i] -= shift
             heights[i + 1] += shift
-    heights = np.clip(heights - max(0.0, heights.max(initial=0) - 1.0), 0.0, None)
+        heights = np.maximum(heights, gap * np.arange(len(heights)))  # none below the axis
     for (_, y, policy, colour), height in zip(ends, heights, strict=True):
         ax.annotate(
             policy, (1.0, y), (1.03, height), xycoords=("axes fraction", "data"), textcoords=("axes fraction", "data"),

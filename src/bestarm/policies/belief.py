@@ -205,11 +205,16 @@ class Belief:
         updates = self.updates + columns
         belief = replace(self, counts=counts, sums=totals, updates=updates)
         if self.covariance.due(updates, columns):
-            covariance, mean, variance, information = self.covariance.refit(counts, totals, self.noise)
-            return replace(belief, covariance=covariance, mean=mean, variance=variance, information=information)
+            return belief.refitted(counts, totals)
         for j in range(columns):
             belief = belief._absorb(arms[..., j], times[..., j], sums[..., j])
         return belief
+
+    def refitted(self, counts: Array, sums: Array) -> "Belief":
+        """Return the belief given all data `(..., K)`, computed from the prior: dearer than `update`, and never off."""
+        covariance, mean, variance, information = self.covariance.refit(counts, sums, self.noise)
+        news = {"covariance": covariance, "mean": mean, "variance": variance, "information": information}
+        return replace(self, counts=counts, sums=sums, **news)
 
     def _absorb(self, arm: Array, times: Array, sum_: Array) -> "Belief":
         xp = namespace(self.mean)

@@ -206,7 +206,10 @@ class UCBGLM:
     def tell(self, state: Slope, pulls: Pulls, totals: Totals) -> Slope:
         news = tally(pulls, totals, state.problem.arms)
         self.link.check(news)
-        state = replace(heard(state, pulls, totals), tally=state.tally + news)
+        known = state.tally + news
+        # a prior this vague cancels badly in rank-one updates, and the Newton steps cost as much as a refit
+        belief = state.belief.refitted(known.counts, known.sums)
+        state = replace(state, belief=belief, tally=known, spent=state.spent + pulls.total)
         state = replace(state, exploring=self.exploration.goes_on(state))
         return replace(state, theta=self._climb(state))
 
