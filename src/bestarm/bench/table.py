@@ -32,7 +32,8 @@ def paired(one: Any, two: Any) -> tuple[float, float, float]:
     """Return the mean difference of two outcomes on the same replications, and its 95 % interval."""
     difference = np.asarray(one, dtype=np.float64) - np.asarray(two, dtype=np.float64)
     middle = float(difference.mean())
-    half = NORMAL * float(difference.std(ddof=1)) / np.sqrt(len(difference)) if len(difference) > 1 else np.inf
+    count = len(difference)
+    half = NORMAL * float(difference.std(ddof=1)) / count**0.5 if count > 1 else float("inf")
     return middle, middle - half, middle + half
 
 

@@ -1,0 +1,135 @@
+"""`bestarm plan`."""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from bestarm import catalog
+from bestarm.arms import Arms
+from bestarm.cli.app import FORMAT, main, plain, print_table, say
+from bestarm.errors import BudgetWarning, InputError, UnknownNameError
+from bestarm.models.glm import GLM
+from bestarm.plan import Plan, draw
+from bestarm.plan import plan as make_plan
+from bestarm.plan.rivals import RIVALS
+
+ABOVE_0 = click.FloatRange(min=0, min_open=True)
+CHANCE = click.FloatRange(0, 1, min_open=True, max_open=True)
+COUNT = click.IntRange(min=1)
+
+
+@main.command()
+@click.argument("arms_file", metavar="ARMS.csv")
+@click.option("--gap", type=ABOVE_0, help="How far the best mean reward is above the second best.")
+@click.option("--prior-variance", type=ABOVE_0, help="In place of a gap: coefficients are normal with this variance.")
+@click.option(
+    "--rivals", type=click.Choice([*RIVALS]), default="spread", help="Other arms: anywhere behind, or all near the gap."
+)
+@click.option("--base", type=float, help="Mean reward of an average arm, such as a click rate of 0.02.")
+@click.option("--noise-variance", type=ABOVE_0, help="Variance of one reward; for --model linear and means.")
+@click.option("--error", type=CHANCE, default=0.05, help="Chance of a wrong answer to aim for.")
+@click.option("--budget", type=COUNT, help="Say what this budget buys, and twice that, in place of finding one.")
+@click.option("--cap", type=COUNT, help="Largest budget to try; 1000000, or 50000 for a policy of single pulls.")
+@click.option("--model", default="linear", help="Reward model: linear, logistic, poisson or means.")
+@click.option(
+    "--policy", "policies", multiple=True, help="A policy of `bestarm policies` (repeatable); three of them otherwise."
+)
+@click.option("--id", "id_column", help="Column that names the arms; row numbers otherwise.")
+@click.option("--feature", multiple=True, help="Column to use as a feature (repeatable); all others otherwise.")
+@click.option("--exclude", multiple=True, help="Column not to use as a feature (repeatable).")
+@click.option("--categorical", multiple=True, help="Column of categories though it holds numbers (repeatable).")
+@click.option(
+    "--scale", type=click.Choice(["none", "minmax", "standard"]), default="none", help="Scale numeric features."
+)
+@click.option("--intercept", is_flag=True, help="Add a constant feature.")
+@click.option("--replications", type=COUNT, default=1000, help="Simulated runs of each policy with each budget.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random; printed when not given.")
+@click.option("--jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw error against budget as .png.")
+@FORMAT
+def plan(
+    arms_file: str,
+    id_column: str | None,
+    feature: tuple[str, ...],
+    exclude: tuple[str, ...],
+    categorical: tuple[str, ...],
+    scale: str,
+    intercept: bool,
+    plot: Path | None,
+    style: str,
+    **settings: Any,
+) -> None:
+    """Say how much budget is needed: `bestarm plan ads.csv --model logistic --gap 0.02 --base 0.1 --intercept`."""
+    _check(plot, **settings)
+    arms = Arms.from_csv(
+        arms_file,
+        id=id_column,
+        features=feature or None,
+        exclude=() if feature else exclude,
+        categorical=categorical,
+        scale=scale,
+        intercept=intercept,
+    )
+    say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
+    show(plan_for(arms, **settings), style, plot)
+
+
+def plan_for(
+    arms: Arms, policies: Any, prior_variance: float | None, seed: int | None, jobs: int, **settings: Any
+) -> Plan:
+    """Return the plan for a table of arms with the options of the command; warnings are left to the plan."""
+    if seed is None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
+        say(f"seed {seed}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BudgetWarning)
+        return make_plan(
+            arms,
+            policies=policies or None,
+            prior=prior_variance,
+            rng=seed,
+            n_jobs=jobs,
+            progress=sys.stderr.isatty(),
+            **settings,
+        )
+
+
+def show(made: Plan, style: str, plot: Path | None = None) -> None:
+    """Print a plan, say its warnings, and draw it."""
+    say(*(f"{BudgetWarning.__name__}: {warning}" for warning in made.warnings))
+    if style == "json":
+        click.echo(json.dumps(plain(made.to_dict()), indent=1))
+    elif style == "table":
+        click.echo("\n".join(line for line in str(made).splitlines() if not line.startswith("warning: ")))
+    elif made.curve:
+        print_table(list(made.curve), style)
+    if plot is not None and made.curve:
+        try:
+            plot.parent.mkdir(parents=True, exist_ok=True)
+            draw(made).figure.savefig(plot, dpi=150)
+        except OSError as error:
+            raise InputError(f"--plot cannot be written: {error}") from error
+        say(f"figure written to {plot}")
+
+
+def _check(plot: Path | None, model: str, gap: float | None, prior_variance: float | None, **settings: Any) -> None:
+    if plot is not None and plot.suffix.lower() != ".png":
+        raise click.UsageError(f"--plot takes a .png file; given {plot.name!r}")
+    if (gap is None) == (prior_variance is None):
+        raise click.UsageError("say how far the best arm is ahead: either --gap or --prior-variance")
+    noise = settings["noise_variance"]
+    if settings["jobs"] == 0:
+        raise click.UsageError("--jobs must not be 0; -1 is one for each core")
+    if model not in catalog.MODELS:
+        raise click.UsageError(f"--model: {UnknownNameError('model', model, catalog.MODELS)}")
+    for policy in settings["policies"]:
+        if policy not in {"auto", *catalog.ENTRIES}:
+            raise click.UsageError(f"--policy: {UnknownNameError('policy', policy, catalog.ENTRIES)}")
+    if isinstance(catalog.model(model), GLM) == (noise is not None):
+        needed = "is needed, the variance of one reward" if noise is None else "is not for rewards of this model"
+        raise click.UsageError(f"--noise-variance {needed}")

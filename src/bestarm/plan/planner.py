@@ -1,0 +1,200 @@
+"""Making a plan: what is plausible, which policies, and what their simulated runs say."""
+
+import math
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bestarm import catalog
+from bestarm.arms import Arms
+from bestarm.core import Problem
+from bestarm.errors import ArmsError, BudgetError, BudgetWarning, InputError, UnknownNameError
+from bestarm.plan.answer import Plan, Rounds
+from bestarm.plan.rivals import RIVALS
+from bestarm.plan.simulate import Simulation, search
+from bestarm.plan.theorem import Theorem
+from bestarm.plan.worlds import Prior, Worlds
+
+Policies: TypeAlias = Iterable[str] | Mapping[str, Any]
+
+NORMAL = 1.959964
+
+
+def plan(
+    arms: Any,
+    model: Any = "linear",
+    *,
+    gap: float | None = None,
+    noise_variance: float | None = None,
+    error: float = 0.05,
+    policies: Policies | None = None,
+    budget: int | None = None,
+    budgets: Iterable[int] | None = None,
+    replications: int = 1000,
+    rng: Any = None,
+    n_jobs: int = -1,
+    prior: Prior | None = None,
+    base: float | None = None,
+    rivals: str = "spread",
+    cap: int | None = None,
+    progress: bool = False,
+) -> Plan:
+    """Simulate `policies` on worlds plausible for `arms`, and find the smallest budget with at most `error`.
+
+    `arms` are `Arms` or features `(K, d)`; `gap`, `prior` and `base` say what is plausible, see `Worlds`. With
+    `rivals` "spread" the other arms are anywhere behind; "close" is the cautious choice, all near the gap. Policies
+    are names, "auto" for the model's own, or a mapping from a label to a policy. With `budget`, the error there and at
+    twice that is predicted; with `budgets`, at each of them. Otherwise budgets double until the target is shown, or
+    `cap` is met, and the last step is refined. The numbers do not depend on `n_jobs`.
+
+    >>> import numpy as np
+    >>> small = plan(np.eye(4), gap=1.0, noise_variance=1.0, policies=["auto"], replications=200, rng=1, n_jobs=1)
+    >>> small.budget["gse-lin-fwg"] <= small.bound
+    True
+    """
+    name = model if isinstance(model, str) else _model_name(model)
+    _check(error, replications, cap, n_jobs, rivals)
+    worlds = Worlds(_features(arms), catalog.model(name), gap, noise_variance, prior, base, RIVALS[rivals])
+    chosen = _policies(policies, catalog.default_policy(name))
+    listed = _budgets(budget, budgets, error, replications)
+    about = {
+        "model": name,
+        "gap": gap,
+        "rivals": None if gap is None else rivals,
+        "prior": "given" if callable(prior) else prior,
+        "base": base,
+        "noise_variance": noise_variance,
+        "replications": replications,
+    }
+    if len(worlds.kinds[0]) == 1:
+        return _nothing_to_find(worlds, chosen, error, about)
+    seed = int(np.random.default_rng(rng).integers(2**63))
+    worlds.predictors(1, np.random.default_rng(seed))  # worlds that cannot be are refused before anything runs
+    with _bar(progress) as bar:
+        runs = Simulation(worlds, chosen, replications, seed, n_jobs, error, bar)
+        if listed is None:
+            search(runs, cap)
+        else:
+            runs.run([(label, one) for label in chosen for one in listed])
+    return _answer(runs, budget, listed is None, about)
+
+
+def _features(arms: Any) -> Any:
+    features = arms.features if isinstance(arms, Arms) else np.asarray(arms, dtype=np.float64)
+    if features.ndim != 2:
+        raise ArmsError(f"features must have shape (K, d); given {features.shape}")
+    return Problem(features, 1).features
+
+
+def _model_name(model: Any) -> str:
+    known = {name: make() for name, (make, _) in catalog.MODELS.items()}
+    for name, one in known.items():
+        if one == model:
+            return name
+    raise InputError(f"model must be one of {', '.join(known)}; given {model!r}")
+
+
+def _policies(policies: Policies | None, own: str) -> dict[str, Any]:
+    if isinstance(policies, Mapping):
+        chosen = dict(policies)
+    else:
+        listed = ("auto", "sequential-halving", "uniform") if policies is None else policies
+        names = [listed] if isinstance(listed, str) else listed
+        chosen = {own if name == "auto" else name: catalog.policy(own if name == "auto" else name) for name in names}
+    if not chosen:
+        raise InputError("policies must name at least one policy")
+    return chosen
+
+
+def _check(error: float, replications: int, cap: int | None, n_jobs: int, rivals: str) -> None:
+    if not 0 < error < 1:
+        raise InputError(f"error must be between 0 and 1; given {error}")
+    if replications < 1:
+        raise InputError(f"replications must be at least 1; given {replications}")
+    if cap is not None and cap < 1:
+        raise InputError(f"cap must be at least 1 pull; given {cap}")
+    if n_jobs == 0:
+        raise InputError("n_jobs must not be 0; -1 is one for each core")
+    if rivals not in RIVALS:
+        raise UnknownNameError("kind of rivals", rivals, RIVALS)
+
+
+def _budgets(budget: int | None, budgets: Iterable[int] | None, error: float, replications: int) -> list[int] | None:
+    """Return the budgets to simulate; None if one is to be found, which `error` must allow."""
+    if budget is not None and budgets is not None:
+        raise InputError("give either budget, to be seen with twice as much, or budgets")
+    if budget is None and budgets is None:
+        least = math.ceil(NORMAL**2 * (1 / error - 1))  # Wilson's interval after no error ends at z²/(R + z²)
+        if replications < least:
+            raise InputError(f"an error of {error:g} shows only in {least} replications or more; given {replications}")
+        return None
+    listed = sorted(budgets or ()) if budget is None else [budget, 2 * budget]
+    for one in listed:
+        if one != int(one) or one < 1:
+            raise BudgetError(f"budget must be a whole number of pulls, at least 1; given {one}", least=1)
+    if not listed:
+        raise InputError("budgets must list at least one budget")
+    return [int(one) for one in listed]
+
+
+def _answer(runs: Simulation, given: int | None, searched: bool, about: dict[str, Any]) -> Plan:
+    theorem = Theorem.of(runs.worlds, runs.seed)
+    curve = [runs.row(cell) | {"bound": theorem.at(cell[1])} for cell in sorted(runs.wrong)]
+    budget: dict[str, int | None] = {}
+    reached: dict[str, dict[str, Any] | None] = {}
+    double: dict[str, dict[str, Any] | None] = {}
+    notes = []
+    for name in runs.policies:
+        mine = {row["budget"]: row for row in curve if row["policy"] == name}
+        budget[name] = min((b for b in mine if runs.enough((name, b))), default=None)
+        at = given or budget[name] or max(mine)
+        reached[name], double[name] = mine[at], mine.get(2 * at)
+        said = f"{name} is wrong in {mine[at]['error']:.0%} of simulated runs with {at:,} pulls"
+        if searched and budget[name] is None:
+            notes.append(f"{said}, the most tried; an error of {runs.error:g} needs more, or a larger gap")
+        elif not searched and mine[at]["error"] > 0.5:
+            notes.append(f"{said}: the budget is too small for this gap")
+    for note in notes:
+        warnings.warn(note, BudgetWarning, stacklevel=3)
+    return Plan(
+        arms=len(runs.worlds.features),
+        dimension=runs.worlds.dimension,
+        error=runs.error,
+        curve=tuple(curve),
+        budget=budget,
+        reached=reached,
+        double=double,
+        rounds={name: runs.rounds[name, row["budget"]] for name, row in reached.items() if row},
+        bound=theorem.budget(runs.error),
+        theorem=theorem.points(min(row["budget"] for row in curve), max(row["budget"] for row in curve), runs.error),
+        given=given,
+        warnings=tuple(notes),
+        about=about,
+    )
+
+
+def _nothing_to_find(worlds: Worlds, policies: Iterable[str], error: float, about: dict[str, Any]) -> Plan:
+    none: dict[str, dict[str, Any] | None] = dict.fromkeys(policies)
+    return Plan(
+        arms=len(worlds.features),
+        dimension=worlds.dimension,
+        error=error,
+        curve=(),
+        budget=dict.fromkeys(none, 0),
+        reached=none,
+        double=none,
+        rounds=dict.fromkeys(none, Rounds(0)),
+        bound=0,
+        theorem=(),
+        given=None,
+        warnings=(),
+        about=about,
+    )
+
+
+def _bar(progress: bool) -> Any:
+    from tqdm import tqdm
+
+    return tqdm(unit=" runs", disable=not progress, leave=False)

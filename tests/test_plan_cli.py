@@ -1,0 +1,101 @@
+"""`bestarm plan` as people use it: the same answer in every format, and errors that name the option."""
+
+import csv
+import io
+import json
+import warnings
+
+import pytest
+from click.testing import CliRunner
+
+from bestarm.cli import main
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "arms.csv"
+    rows = ["code,size,kind,note"] + [f"a{i},{i / 10},{'xyz'[i % 3]},n" for i in range(9)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def call(path, *args):
+    options = [
+        "--id",
+        "code",
+        "--exclude",
+        "note",
+        "--intercept",
+        "--seed",
+        "1",
+        "--jobs",
+        "1",
+        "--replications",
+        "100",
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return CliRunner().invoke(main, ["plan", str(path), *options, *map(str, args)])
+
+
+def test_the_command_says_the_same_in_every_format(file, tmp_path):
+    picture = tmp_path / "deep" / "plan.png"
+    options = ["--gap", 0.2, "--model", "logistic", "--base", 0.4, "--policy", "gse-log-fwg", "--budget", 60]
+    comma, js = (call(file, *options, "-f", style) for style in ("csv", "json"))
+    text = call(file, *options, "--plot", picture)
+    assert text.exit_code == comma.exit_code == js.exit_code == 0, text.output
+    rows = list(csv.DictReader(io.StringIO(comma.stdout)))
+    answer = json.loads(js.stdout)
+    assert [int(row["budget"]) for row in rows] == [row["budget"] for row in answer["curve"]] == [60, 120]
+    assert "gse-log-fwg" in text.stdout
+    assert "9 arms" in text.stderr
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_finds_a_budget_and_says_its_seed(file):
+    done = call(file, "--gap", 1, "--noise-variance", 1, "--policy", "gse-lin-fwg", "--error", 0.1, "-f", "json")
+    answer = json.loads(done.stdout)
+    assert answer["budget"]["gse-lin-fwg"] <= answer["bound"]
+    unseeded = CliRunner().invoke(
+        main, ["plan", str(file), "--id", "code", "--gap", "1", "--noise-variance", "1", "--budget", "20",
+               "--exclude", "note", "--replications", "20", "--jobs", "1"],
+    )  # fmt: skip
+    assert unseeded.exit_code == 0, unseeded.output
+    assert "seed " in unseeded.stderr
+
+
+def test_the_command_warns_when_it_is_hopeless(file):
+    done = call(file, "--gap", 0.01, "--noise-variance", 4, "--policy", "auto", "--cap", 50)
+    assert done.exit_code == 0, done.output
+    assert "BudgetWarning: gse-lin-fwg is wrong in" in done.stderr
+    assert "over 50" in done.stdout
+    assert "warning" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--gap", "0"], 2, "--gap"),
+        (["--gap", "big"], 2, "--gap"),
+        ([], 2, "either --gap or --prior-variance"),
+        (["--gap", "1", "--prior-variance", "1"], 2, "either --gap or --prior-variance"),
+        (["--gap", "1", "--error", "1"], 2, "--error"),
+        (["--gap", "1", "--noise-variance", "-1"], 2, "--noise-variance"),
+        (["--gap", "1"], 2, "--noise-variance"),
+        (["--gap", "0.1", "--model", "logistic", "--noise-variance", "1"], 2, "--noise-variance"),
+        (["--gap", "1", "--budget", "0"], 2, "--budget"),
+        (["--gap", "1", "--jobs", "0"], 2, "--jobs"),
+        (["--gap", "1", "--model", "linaer"], 2, "--model"),
+        (["--gap", "1", "--policy", "gse-lin-fgw"], 2, "--policy"),
+        (["--gap", "1", "--noise-variance", "1", "--plot", "x.pdf"], 2, "--plot"),
+        (["--gap", "1", "--noise-variance", "1", "--exclude", "siez"], 1, "size"),
+        (["--gap", "1", "--noise-variance", "1", "--error", "0.001"], 1, "replications"),
+        (["--gap", "1", "--noise-variance", "1", "--budget", "2"], 1, "at least 4 pulls"),
+    ],
+)
+def test_bad_options_are_named_in_one_line(file, options, code, says):
+    done = call(file, *options)
+    assert done.exit_code == code, done.output
+    assert says in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.output
