@@ -99,3 +99,22 @@ def test_bad_options_are_named_in_one_line(file, options, code, says):
     assert says in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.output
+
+
+def test_a_study_can_be_planned_for(tmp_path):
+    import numpy as np
+
+    from bestarm import create_study
+
+    place = f"sqlite:///{tmp_path}/s.db"
+    create_study(np.eye(6), 240, study_name="assay", storage=place, noise_variance=1.0)
+    words = ["plan", "--study-name", "assay", "--storage", place, "--gap", "1", "--replications", "200", "--seed", "1"]
+    done = CliRunner().invoke(main, [*words, "--jobs", "1", "-f", "json"])
+    assert done.exit_code == 0, done.output
+    curve = json.loads(done.stdout)["curve"]
+    assert {row["budget"] for row in curve} == {240, 480}
+    assert {row["policy"] for row in curve} == {"gse-lin-fwg"}
+    assert CliRunner().invoke(main, ["plan", "--gap", "1"]).exit_code == 2
+    missing = CliRunner().invoke(main, ["plan", "--study-name", "assy", "--storage", place, "--gap", "1"])
+    assert missing.exit_code == 1
+    assert "assay" in missing.stderr

@@ -6,13 +6,15 @@ from bestarm.catalog import model, names, policy
 from bestarm.core import Policy, Problem, Pulls, Tally, Totals
 from bestarm.errors import BestArmError
 from bestarm.linalg import Candidates
+from bestarm.plan import plan
 from bestarm.play import Round, Run, play
-
-__version__ = "0.1.0"
+from bestarm.study import Batch, Study, Trial, create_study, delete_study, get_all_study_names, load_study
+from bestarm.version import __version__ as __version__
 
 __all__ = [
     "Arms",
     "Bandit",
+    "Batch",
     "Bernoulli",
     "BestArmError",
     "Candidates",
@@ -23,11 +25,18 @@ __all__ = [
     "Pulls",
     "Round",
     "Run",
+    "Study",
     "Tally",
     "Tape",
     "Totals",
+    "Trial",
+    "create_study",
+    "delete_study",
+    "get_all_study_names",
+    "load_study",
     "model",
     "names",
+    "plan",
     "play",
     "policy",
 ]

@@ -12,7 +12,9 @@ BestArmError
 
 BestArmWarning (UserWarning)
 ├── BudgetWarning                the budget is thin for what is asked
-└── RankDeficientWarning         the features do not tell all arms apart
+├── LackOfFitWarning             the model does not fit what repeats of the same arm say
+├── RankDeficientWarning         the features do not tell all arms apart
+└── SeparationWarning            0/1 results leave a fitted chance at 0 or 1
 """
 
 from collections.abc import Iterable
@@ -75,3 +77,11 @@ class BudgetWarning(BestArmWarning):
 
 class RankDeficientWarning(BestArmWarning):
     """The features do not tell all arms apart."""
+
+
+class LackOfFitWarning(BestArmWarning):
+    """The model does not fit what repeats of the same arm say."""
+
+
+class SeparationWarning(BestArmWarning):
+    """Results that are 0 or 1 leave a fitted chance at 0 or 1."""

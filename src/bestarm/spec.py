@@ -50,6 +50,9 @@ def from_dict(data: Any) -> Any:
         known = {field.name for field in fields(parts[name])}
         if not set(settings) <= known:
             raise InputError(f"{name} has no setting {sorted(set(settings) - known)}; it has {sorted(known)}")
+        for field in fields(parts[name]):
+            if is_dataclass(field.default) and not is_dataclass(settings.get(field.name, field.default)):
+                raise InputError(f"{name}: {field.name} must be a part of bestarm; given {data[field.name]!r}")
         return parts[name](**settings)
     return tuple(from_dict(item) for item in data) if isinstance(data, list | tuple) else data
 

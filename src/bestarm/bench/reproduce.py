@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from bestarm import __version__, datasets
+from bestarm import datasets
 from bestarm.bench import figures as drawing
 from bestarm.bench import table as tables
 from bestarm.bench.claims import FAILS, HOLDS, NOISE, Claim, Evidence, judge_all
 from bestarm.bench.paper import FIGURES, Figure
 from bestarm.bench.runner import Results, run
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.version import __version__
 
 DEVIATIONS = (
     "`gse-lin-fwg` solves the D-optimal problem (Algorithm 2 as printed stalls); `gse-lin-fwg-literal` is as printed.",

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from bestarm import __version__, catalog
+from bestarm import catalog
 from bestarm.bandits import Bernoulli, Stream
 from bestarm.bench.engines import engine_context
 from bestarm.bench.grid import Cell
 from bestarm.errors import BestArmError, InputError
 from bestarm.play import play
+from bestarm.version import __version__
 
 FORMAT = 1
 BLOCK = 250  # replications a block; part of the definition of a result, since a block shares its random numbers

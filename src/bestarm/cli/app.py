@@ -8,8 +8,8 @@ from typing import Any
 import click
 import numpy as np
 
-from bestarm import __version__
 from bestarm.errors import BestArmError
+from bestarm.version import __version__
 
 
 class Command(click.Command):

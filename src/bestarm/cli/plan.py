@@ -17,6 +17,7 @@ from bestarm.models.glm import GLM
 from bestarm.plan import Plan, draw
 from bestarm.plan import plan as make_plan
 from bestarm.plan.rivals import RIVALS
+from bestarm.study import load_study
 
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
 CHANCE = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -24,7 +25,9 @@ COUNT = click.IntRange(min=1)
 
 
 @main.command()
-@click.argument("arms_file", metavar="ARMS.csv")
+@click.argument("arms_file", metavar="[ARMS.csv]", required=False)
+@click.option("--study-name", metavar="NAME", help="Plan for this study: its arms, model, policy, noise and budget.")
+@click.option("--storage", metavar="URL", envvar="BESTARM_STORAGE", help="Where the study is; or set BESTARM_STORAGE.")
 @click.option("--gap", type=ABOVE_0, help="How far the best mean reward is above the second best.")
 @click.option("--prior-variance", type=ABOVE_0, help="In place of a gap: coefficients are normal with this variance.")
 @click.option(
@@ -53,7 +56,9 @@ COUNT = click.IntRange(min=1)
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw error against budget as .png.")
 @FORMAT
 def plan(
-    arms_file: str,
+    arms_file: str | None,
+    study_name: str | None,
+    storage: str | None,
     id_column: str | None,
     feature: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -65,6 +70,12 @@ def plan(
     **settings: Any,
 ) -> None:
     """Say how much budget is needed: `bestarm plan ads.csv --model logistic --gap 0.02 --base 0.1 --intercept`."""
+    if (arms_file is None) == (study_name is None):
+        raise click.UsageError("say what to plan for: either ARMS.csv or --study-name")
+    if arms_file is None:
+        features, settings = _of_study(str(study_name), storage, settings)
+        show(plan_for(features, **settings), style, plot)
+        return
     _check(plot, **settings)
     arms = Arms.from_csv(
         arms_file,
@@ -79,8 +90,25 @@ def plan(
     show(plan_for(arms, **settings), style, plot)
 
 
+def _of_study(name: str, storage: str | None, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the features of a study's arms, and the settings with what the study knows filled in."""
+    if (settings["gap"] is None) == (settings["prior_variance"] is None):
+        raise click.UsageError("say how far the best arm is ahead: either --gap or --prior-variance")
+    fold = load_study(name, storage).sync()
+    if fold.rewards is None or fold.cost is not None:
+        raise InputError(f"study {name!r} has a budget in money; plan with the table of its arms instead")
+    named = {label: entry.policy for label, entry in catalog.ENTRIES.items() if entry.policy == fold.policy}
+    known = {
+        "model": fold.rewards.model,
+        "noise_variance": settings["noise_variance"] or fold.noise_variance,
+        "budget": settings["budget"] or int(fold.budget),
+        "policies": settings["policies"] or named or {"the study's policy": fold.policy},
+    }
+    return np.array([row for row, there in zip(fold.features, fold.present, strict=True) if there]), settings | known
+
+
 def plan_for(
-    arms: Arms, policies: Any, prior_variance: float | None, seed: int | None, jobs: int, **settings: Any
+    arms: Any, policies: Any, prior_variance: float | None, seed: int | None, jobs: int, **settings: Any
 ) -> Plan:
     """Return the plan for a table of arms with the options of the command; warnings are left to the plan."""
     if seed is None:

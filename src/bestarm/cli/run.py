@@ -10,16 +10,18 @@ from typing import Any
 import click
 import numpy as np
 
-from bestarm import __version__, catalog, live, report, spec
+from bestarm import catalog, live, report, spec
 from bestarm.account import Account, Accountant, StageAccount
 from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
-from bestarm.core import Problem, Pullable, Tally
+from bestarm.core import Problem, Pullable
 from bestarm.errors import BudgetWarning, InputError, PullError, RewardError
 from bestarm.models.glm import GLM, Logistic
 from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.play import Round, play
+from bestarm.rewards import Rewards
+from bestarm.version import __version__
 
 
 @main.command()
@@ -93,7 +95,7 @@ def run(
     if report_file is not None and report_file.suffix.lower() not in {".html", ".png"}:
         raise click.UsageError(f"--report takes a .html or .png file; given {report_file.name!r}")
     policy, model = _policy(policy_name, model_name, eta)
-    better, natural = _direction(minimize, model)
+    rewards = Rewards(model, minimize)
     apart = {*exclude, *label, *([simulate] if simulate else [])}
     arms = Arms.from_csv(
         arms_file,
@@ -125,18 +127,18 @@ def run(
     if means is not None:
         bandit: Any = _simulated(arms.features, means, model, noise_variance, minimize)
     else:
-        observe = _observer(str(pull), pull_timeout)
+        observe = observer(str(pull), pull_timeout)
         bandit = live.Live(
             arms.features,
             ids if id_column is None and not label else arms.ids,
             observe,
             noise_variance,
-            better,
-            _allowed(model),
+            rewards.better,
+            rewards.allowed,
             log,
             bar.update,
         )
-    accountant = Accountant(policy, model, ids, natural)
+    accountant = Accountant(policy, model, ids, rewards.natural)
     account, found = _play(policy, bandit, problem, about["seed"], accountant, bar, log)
     _answer(account, found, means, ids, minimize, about["seed"], style)
     if report_file is not None:
@@ -160,18 +162,6 @@ def _policy(policy_name: str | None, model_name: str | None, eta: float | None) 
     policy = catalog.policy(name, **settings)
     inner = getattr(policy, "policy", policy)
     return policy, getattr(inner, "model", None) or catalog.model(model_name or "linear")
-
-
-def _direction(minimize: bool, model: Any) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    """Return how a reward becomes what is maximised, and how an estimate becomes a reward again."""
-    if not minimize:
-        return float, float
-    link = model.link if isinstance(model, GLM) else None
-    if isinstance(link, Logistic):
-        return (lambda reward: 1 - reward), (lambda mean: 1 - mean)
-    if isinstance(link, PoissonLink):
-        raise InputError("the Poisson model cannot be minimised; use --model linear")
-    return (lambda reward: -reward), (lambda mean: -mean)
 
 
 def _truth(arms: Arms, column: str, missing: str, scale: str) -> tuple[Arms, Any]:
@@ -213,22 +203,10 @@ def _simulated(features: Any, means: Any, model: Any, variance: float | None, mi
     return Bandit(features, -means if minimize else means, Gaussian(variance))
 
 
-def _observer(pull: str, timeout: float | None) -> Callable[[str], float]:
+def observer(pull: str, timeout: float | None) -> Callable[[str], float]:
     if "{id}" not in pull and ":" in pull and " " not in pull:
         return live.function(pull)
     return live.command(pull, timeout)
-
-
-def _allowed(model: Any) -> Callable[[float], None]:
-    def check(reward: float) -> None:
-        if isinstance(model, GLM):
-            one = np.array([1.0])
-            try:
-                model.link.check(Tally(one, reward * one, reward**2 * one))
-            except RewardError as error:
-                raise RewardError(f"{error} ({reward:g})") from None
-
-    return check
 
 
 def _play(

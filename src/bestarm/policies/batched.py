@@ -20,7 +20,8 @@ class Pending:
 class Batched:
     """Ask `policy` up to `size` times in a row, telling it the arm's mean so far for what is not yet seen.
 
-    The guesses are forgotten when the real rewards come: only those are told.
+    The guesses are forgotten when the real rewards come: only those are told. A question of several pulls, such as a
+    stage of an elimination, is a batch already: nothing is guessed within it or beyond it.
     """
 
     policy: Policy[Any]
@@ -32,10 +33,14 @@ class Batched:
 
     def ask(self, state: Pending, rng: Random) -> Pulls | None:
         xp = namespace(state.known.sums)
-        inner, planned, count = state.inner, [], 0
+        planned: list[Pulls] = []
+        inner, count = state.inner, 0
         while count < self.size and (pulls := self.policy.ask(inner, rng)) is not None:
+            if pulls.total != 1:
+                planned = planned or [pulls]
+                break
             planned.append(pulls)
-            count += pulls.total
+            count += 1
             inner = self.policy.tell(inner, pulls, self._guess(state.known, pulls))
         if not planned:
             return None
@@ -49,11 +54,15 @@ class Batched:
         return self.policy.recommend(state.inner)
 
     def _guess(self, known: Tally, pulls: Pulls) -> Totals:
+        """Return an arm's mean reward and mean square so far; those of all arms for one not yet seen."""
         xp = namespace(known.sums)
         one = xp.ones_like(known.counts)
         total = xp.maximum(xp.sum(known.counts, axis=-1, keepdims=True), one[..., :1])
-        overall = xp.sum(known.sums, axis=-1, keepdims=True) / total
-        mean = xp.where(known.counts > 0, known.sums / xp.maximum(known.counts, one), overall * one)
-        guess = xp.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
-        sums = guess * xp.astype(pulls.times, guess.dtype)
-        return Totals(sums, guess * sums)
+        times = xp.astype(pulls.times, known.sums.dtype)
+
+        def expected(sums: Array) -> Array:
+            overall = xp.sum(sums, axis=-1, keepdims=True) / total
+            mean = xp.where(known.counts > 0, sums / xp.maximum(known.counts, one), overall * one)
+            return times * xp.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
+
+        return Totals(expected(known.sums), expected(known.squares))

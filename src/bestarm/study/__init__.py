@@ -1,15 +1,9 @@
 """Studies that survive: ask and tell by files or code; every told result is on disk before anything else happens."""
 
+from bestarm.study.create import create_study, delete_study, get_all_study_names, load_study
 from bestarm.study.storage import Journal, Memory, SQLite, Storage, open_storage
-from bestarm.study.study import (
-    Batch,
-    Study,
-    Trial,
-    create_study,
-    delete_study,
-    get_all_study_names,
-    load_study,
-)
+from bestarm.study.study import Study
+from bestarm.study.trials import Batch, Trial
 
 __all__ = [
     "Batch",

@@ -1,0 +1,167 @@
+"""Figures of a study: assessment and history in, Axes or a Figure out; no computing, nothing is shown.
+
+Text stays text, so that any script and any name can be read, searched and printed; names are never taken for formulas.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bestarm.plots import BLUE, GREEN, GREY, MOST, ORANGE, _axes
+from bestarm.report import _figure, _svg
+from bestarm.study.history import History
+from bestarm.study.recommendation import ArmEstimate, Assessment, percent
+
+LONG = 28  # characters of a name on an axis
+FONT: Any = {"svg.fonttype": "none", "text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 9}
+
+
+def inline(draw: Callable[..., Any], *data: Any, label: str) -> str:
+    """Return a figure as SVG for a page, or nothing where `draw` has nothing to show."""
+    from html import escape
+
+    _figure((1, 1))  # says what to install where matplotlib is missing
+    from matplotlib import rc_context
+
+    with rc_context(FONT), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters the measuring font lacks: the reader's browser has them
+        drawn = draw(*data)
+        text = "" if drawn is None else _svg(drawn)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+
+
+def name(arm: str) -> str:
+    """Return an arm's name short and plain enough for an axis."""
+    plain = "".join(letter if letter.isprintable() else "·" for letter in arm)
+    return plain if len(plain) <= LONG else plain[: LONG - 1] + "…"
+
+
+def draw_arms(assessment: Assessment) -> Any:
+    """Draw estimates with intervals, chances and pulls of the arms side by side, most likely first."""
+    chosen = assessment.recommendation.arm
+    shown = shortlist(assessment.estimates, chosen)
+    figure = _figure((9, 1.1 + 0.24 * len(shown)))
+    panels = figure.subplots(1, 3, sharey=True, width_ratios=[4, 3, 2])
+    height = np.arange(len(shown))[::-1]
+    colour = [ORANGE if e.arm == chosen else BLUE for e in shown]
+    _whiskers(panels[0], shown, height, colour)
+    panels[1].barh(height, [e.chance for e in shown], color=colour)
+    for at, e in zip(height, shown, strict=True):
+        panels[1].text(e.chance + 0.02, at, percent(e.chance), va="center", fontsize=7.5)
+    panels[1].set(xlim=(0, 1.36), xticks=[0, 0.5, 1], xticklabels=["0", "50 %", "100 %"], title="chance of being best")
+    panels[2].barh(height, [e.pulls for e in shown], color=colour)
+    panels[2].set(title="results", xlabel="")
+    panels[2].locator_params(axis="x", nbins=3, integer=True)
+    _label(panels[0], height, shown, chosen)
+    for ax in panels:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+        ax.title.set_fontsize(9.5)
+    panels[0].set_ylim(-0.6, len(shown) - 0.4)
+    return panels[0]
+
+
+def shortlist(estimates: Sequence[ArmEstimate], chosen: str) -> list[ArmEstimate]:
+    """Return the likeliest arms, the chosen one first: as many as a page can name."""
+    first = [e for e in estimates if e.arm == chosen]
+    return (first + [e for e in estimates if e.arm != chosen])[:MOST]
+
+
+def _whiskers(ax: Any, shown: Sequence[ArmEstimate], height: Any, colour: Sequence[str]) -> None:
+    for at, e, hue in zip(height, shown, colour, strict=True):
+        ax.plot([e.low, e.high], [at, at], color=hue, lw=1.6, solid_capstyle="round")
+        ax.plot(e.corrected, at, "o", ms=5, color=hue)
+        ax.plot(e.value, at, "|", ms=8, color="black", mew=1)
+    ax.set(title="estimated mean, 95 % interval")
+    ax.locator_params(axis="x", nbins=5)
+    ax.grid(axis="x", color="#e5e5e5", lw=0.6)
+    ax.set_axisbelow(True)
+
+
+def _label(ax: Any, height: Any, shown: Sequence[ArmEstimate], chosen: str) -> None:
+    ax.set_yticks(height, [name(e.arm) for e in shown], fontsize=8)
+    for tick, e in zip(ax.get_yticklabels(), shown, strict=True):
+        tick.set_fontweight("bold" if e.arm == chosen else "normal")
+
+
+def draw_race(history: History, chosen: str) -> Any:
+    """Draw until when each arm was in the race, the last to go on top; None where no arm ever went."""
+    last: dict[str, int] = {}  # the last step each arm was in
+    for place, step in enumerate(history.steps):
+        last.update(dict.fromkeys(step.left, place))
+    if not history.steps or len(history.steps[-1].left) == len(last):
+        return None
+    still = set(history.steps[-1].left)
+    ends = [step.told for step in history.steps]
+    now = max(ends[-1], history.arrivals[-1][1] if history.arrivals else 0)
+    until = {arm: (now if arm in still else ends[place + 1]) for arm, place in last.items()}
+    order = sorted(until, key=lambda arm: (until[arm], arm in still, arm == chosen))[-MOST:]
+    ax = _axes(None, (9, 1.2 + 0.2 * len(order)))
+    for at, arm in enumerate(order):
+        hue = ORANGE if arm == chosen else BLUE if arm in still else GREY
+        ax.plot([0, until[arm]], [at, at], color=hue, lw=2.5, solid_capstyle="butt")
+        ax.plot(until[arm], at, "o" if arm in still else "x", color=hue, ms=5)
+    ax.set_yticks(range(len(order)), [name(arm) for arm in order], fontsize=8)
+    for tick, arm in zip(ax.get_yticklabels(), order, strict=True):
+        tick.set_fontweight("bold" if arm == chosen else "normal")
+    for told in ends:
+        ax.axvline(told, color="#dddddd", lw=0.8, zorder=0)
+    ax.set(xlabel="results", xlim=(0, 1.02 * max(now, 1)))
+    return ax
+
+
+def draw_arrivals(history: History) -> Any:
+    """Draw how results came in over time."""
+    if not history.arrivals:
+        return None
+    ax = _axes(None, (9, 2.6))
+    seconds = np.array([time for time, _ in history.arrivals]) - history.started
+    unit, word = next((u, w) for u, w in UNITS if seconds[-1] >= 2 * u or u == 1)
+    every = max(1, len(seconds) // 1000)
+    told = [0, *(told for _, told in history.arrivals)]
+    keep = sorted({*range(0, len(told), every), len(told) - 1})
+    ax.step(np.append(0, seconds / unit)[keep], np.array(told)[keep], where="post", color=BLUE, lw=1.8)
+    ax.set(xlabel=f"{word} since the study began", ylabel="results so far", ylim=(0, 1.08 * told[-1]))
+    return ax
+
+
+UNITS = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def draw_certainty(history: History, chosen: str) -> Any:
+    """Draw chance of being right and expected regret against the results so far, side by side."""
+    if len(history.sights) < 2:
+        return None
+    figure = _figure((9, 2.9))
+    left, right = figure.subplots(1, 2)
+    told = [sight.told for sight in history.sights]
+    left.plot(told, [sight.expected_regret for sight in history.sights], "o-", color=BLUE, ms=4)
+    left.set(title="expected regret of the leader", xlabel="results", ylim=(0, None))
+    right.plot(told, [sight.p_best for sight in history.sights], "-", color=GREEN, lw=1.5)
+    for sight in history.sights:
+        mine = sight.arm == chosen
+        right.plot(sight.told, sight.p_best, "o" if mine else "s", ms=5, color=ORANGE if mine else GREY)
+    right.set(title="chance that the leader is best", xlabel="results", ylim=(0, 1.05))
+    right.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_xlim(0, None)
+        ax.title.set_fontsize(9.5)
+    return left
+
+
+def draw_fit(measured: Sequence[tuple[float, ...]]) -> Any:
+    """Draw what was measured, (fitted mean, mean of its results, low, high) by arm, against the model."""
+    if len(measured) < 2:
+        return None
+    ax = _axes(None, (5.2, 3.8))
+    fitted, seen, low, high = (np.array(column) for column in zip(*measured, strict=True))
+    sure = np.isfinite(low) & np.isfinite(high)
+    ax.vlines(fitted[sure], low[sure], high[sure], color=BLUE, lw=1, alpha=0.7)
+    ax.plot(fitted, seen, "o", ms=4, color=BLUE)
+    ends = [min(fitted.min(), seen.min()), max(fitted.max(), seen.max())]
+    ax.plot(ends, ends, "--", color=GREY, lw=1)
+    ax.set(xlabel="mean by the model", ylabel="mean of the arm's own results, 95 %")
+    return ax
