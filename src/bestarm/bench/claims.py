@@ -93,49 +93,50 @@ class Evidence:
 Judge = Callable[[Evidence], tuple[str, str]]
 
 
-def better(
-    name: str, one: str, two: str, values: Callable[[Any], bool] = bool, panels: Iterable[int] | None = None
-) -> Judge:
+@dataclass(frozen=True)
+class Compare:
+    """Decide a claim about two policies by their difference, averaged over some cells of a figure."""
+
+    name: str
+    one: str
+    two: str
+    values: Callable[[Any], bool] = bool
+    panels: Iterable[int] | None = None
+    allowed = ""
+
+    def verdict(self, gap: Difference) -> str:
+        """Return the verdict on `one` less `two`."""
+        raise TypeError("a kind of comparison is needed")
+
+    def __call__(self, evidence: Evidence) -> tuple[str, str]:
+        gap = evidence.difference(self.name, evidence.cells(self.name, self.values, self.panels), self.one, self.two)
+        return (NOT_RUN, "") if gap is None else (self.verdict(gap), f"{self.one} less {self.two}: {gap}{self.allowed}")
+
+
+class Better(Compare):
     """`one` is more often right than `two`."""
 
-    def judge(evidence: Evidence) -> tuple[str, str]:
-        gap = evidence.difference(name, evidence.cells(name, values, panels), one, two)
-        if gap is None:
-            return NOT_RUN, ""
-        verdict = HOLDS if gap.low > 0 else FAILS if gap.high < 0 else NOISE
-        return verdict, f"{one} less {two}: {gap}"
-
-    return judge
+    def verdict(self, gap: Difference) -> str:
+        return HOLDS if gap.low > 0 else FAILS if gap.high < 0 else NOISE
 
 
-def as_good(
-    name: str, one: str, two: str, values: Callable[[Any], bool] = bool, panels: Iterable[int] | None = None
-) -> Judge:
+class AsGood(Compare):
     """`one` is at most three points worse than `two`."""
 
-    def judge(evidence: Evidence) -> tuple[str, str]:
-        gap = evidence.difference(name, evidence.cells(name, values, panels), one, two)
-        if gap is None:
-            return NOT_RUN, ""
-        verdict = HOLDS if gap.low > -SLACK else FAILS if gap.high < -SLACK else NOISE
-        return verdict, f"{one} less {two}: {gap}; a loss of {100 * SLACK:.0f} points is allowed"
+    allowed = f"; a loss of {100 * SLACK:.0f} points is allowed"
 
-    return judge
+    def verdict(self, gap: Difference) -> str:
+        return HOLDS if gap.low > -SLACK else FAILS if gap.high < -SLACK else NOISE
 
 
-def similar(
-    name: str, one: str, two: str, values: Callable[[Any], bool] = bool, panels: Iterable[int] | None = None
-) -> Judge:
+class Similar(Compare):
     """`one` and `two` are within three points of each other."""
 
-    def judge(evidence: Evidence) -> tuple[str, str]:
-        gap = evidence.difference(name, evidence.cells(name, values, panels), one, two)
-        if gap is None:
-            return NOT_RUN, ""
-        inside, outside = gap.low > -SLACK and gap.high < SLACK, gap.low > SLACK or gap.high < -SLACK
-        return HOLDS if inside else FAILS if outside else NOISE, f"{one} less {two}: {gap}; 3 points are allowed"
+    allowed = f"; {100 * SLACK:.0f} points are allowed"
 
-    return judge
+    def verdict(self, gap: Difference) -> str:
+        inside, outside = gap.low > -SLACK and gap.high < SLACK, gap.low > SLACK or gap.high < -SLACK
+        return HOLDS if inside else FAILS if outside else NOISE
 
 
 def beaten_by_at_most(
@@ -235,50 +236,50 @@ FWG = "gse-lin-fwg"
 CLAIMS: tuple[tuple[str, str, Judge], ...] = (
     ("7.1", "GSE-Lin-FWG is at worst second for smaller K", beaten_by_at_most(1, A, FWG, _small)),
     ("7.1", "GSE-Lin-FWG is the best for larger K", beaten_by_at_most(0, A, FWG, _large)),
-    ("7.1", "BayesGap-Lin performs poorly: worse than GSE-Lin-FWG", better(A, FWG, "bayesgap-lin")),
-    ("7.1", "LinGapE wins over GSE-Lin-FWG for smaller K", better(A, "lingape", FWG, _small)),
-    ("7.1", "LinGapE loses to GSE-Lin-FWG for larger K", better(A, FWG, "lingape", _large)),
-    ("7.1", "LinGapE-Greedy wins over GSE-Lin-FWG for smaller K", better(A, "lingape-greedy", FWG, _small)),
-    ("7.1", "LinGapE-Greedy loses to GSE-Lin-FWG for larger K", better(A, FWG, "lingape-greedy", _large)),
-    ("7.1", "Peace is less accurate than GSE-Lin-FWG", better(A, FWG, "peace")),
+    ("7.1", "BayesGap-Lin performs poorly: worse than GSE-Lin-FWG", Better(A, FWG, "bayesgap-lin")),
+    ("7.1", "LinGapE wins over GSE-Lin-FWG for smaller K", Better(A, "lingape", FWG, _small)),
+    ("7.1", "LinGapE loses to GSE-Lin-FWG for larger K", Better(A, FWG, "lingape", _large)),
+    ("7.1", "LinGapE-Greedy wins over GSE-Lin-FWG for smaller K", Better(A, "lingape-greedy", FWG, _small)),
+    ("7.1", "LinGapE-Greedy loses to GSE-Lin-FWG for larger K", Better(A, FWG, "lingape-greedy", _large)),
+    ("7.1", "Peace is less accurate than GSE-Lin-FWG", Better(A, FWG, "peace")),
     ("7.1", "Peace takes 30 times the time of the others at K = 16", slower(A, "peace", 16, 30)),
-    ("7.1", "OD-LinBAI and GSE perform alike when K is near d", similar(A, FWG, "od-linbai")),
-    ("7.2", "OD-LinBAI and GSE perform alike on the static instance", similar(S, FWG, "od-linbai")),
-    ("7.2", "LinUCB is better than GSE-Lin-FWG when the gap is small", better(S, "linucb", FWG, lambda v: v <= 0.1)),
+    ("7.1", "OD-LinBAI and GSE perform alike when K is near d", Similar(A, FWG, "od-linbai")),
+    ("7.2", "OD-LinBAI and GSE perform alike on the static instance", Similar(S, FWG, "od-linbai")),
+    ("7.2", "LinUCB is better than GSE-Lin-FWG when the gap is small", Better(S, "linucb", FWG, lambda v: v <= 0.1)),
     ("7.2", "GSE-Lin-FWG is at worst second when the gap is large", beaten_by_at_most(1, S, FWG, _wide)),
-    ("7.2", "BayesGap-exp gains less from a large gap than GSE", better(S, FWG, "bayesgap-exp", _wide)),
-    ("7.2", "LinGapE-Greedy gains less from a large gap than GSE", better(S, FWG, "lingape-greedy", _wide)),
-    ("7.2", "Peace gains less from a large gap than GSE", better(S, FWG, "peace", _wide)),
-    ("7.3", "GSE-Lin-FWG is competitive with LinGapE-Greedy", as_good(R, FWG, "lingape-greedy")),
-    ("7.3", "GSE-Lin-FWG is competitive with BayesGap-Lin", as_good(R, FWG, "bayesgap-lin")),
-    ("7.3", "GSE-Lin-FWG is competitive with LinUCB", as_good(R, FWG, "linucb")),
-    ("7.3", "G-optimal allocations perform alike: FWG and Wynn", similar(R, FWG, "gse-lin-wynn")),
-    ("7.3", "G-optimal allocations perform alike: FWG and Greedy", similar(R, FWG, "gse-lin-greedy")),
-    ("7.3", "FWG is slightly better than Wynn", better(R, FWG, "gse-lin-wynn")),
-    ("7.3", "FWG is slightly better than Greedy", better(R, FWG, "gse-lin-greedy")),
+    ("7.2", "BayesGap-exp gains less from a large gap than GSE", Better(S, FWG, "bayesgap-exp", _wide)),
+    ("7.2", "LinGapE-Greedy gains less from a large gap than GSE", Better(S, FWG, "lingape-greedy", _wide)),
+    ("7.2", "Peace gains less from a large gap than GSE", Better(S, FWG, "peace", _wide)),
+    ("7.3", "GSE-Lin-FWG is competitive with LinGapE-Greedy", AsGood(R, FWG, "lingape-greedy")),
+    ("7.3", "GSE-Lin-FWG is competitive with BayesGap-Lin", AsGood(R, FWG, "bayesgap-lin")),
+    ("7.3", "GSE-Lin-FWG is competitive with LinUCB", AsGood(R, FWG, "linucb")),
+    ("7.3", "G-optimal allocations perform alike: FWG and Wynn", Similar(R, FWG, "gse-lin-wynn")),
+    ("7.3", "G-optimal allocations perform alike: FWG and Greedy", Similar(R, FWG, "gse-lin-greedy")),
+    ("7.3", "FWG is slightly better than Wynn", Better(R, FWG, "gse-lin-wynn")),
+    ("7.3", "FWG is slightly better than Greedy", Better(R, FWG, "gse-lin-greedy")),
     ("7.3", "LinGapE-Greedy falls behind GSE as K grows", widens(R, FWG, "lingape-greedy", _small, _large)),
-    ("7.3", "Peace underperforms GSE-Lin-FWG", better(R, FWG, "peace")),
+    ("7.3", "Peace underperforms GSE-Lin-FWG", Better(R, FWG, "peace")),
     ("7.3", "OD-LinBAI falls behind GSE as K grows", widens(R, FWG, "od-linbai", _small, _large)),
-    ("7.3", "OD-LinBAI is worse than GSE for K > d(d+1)/2", better(R, FWG, "od-linbai", lambda v: v > 55)),
-    ("7.4", "Logistic models outperform linear ones, G-optimal", better(L, "gse-log-fwg", FWG)),
-    ("7.4", "Logistic models outperform linear ones, uniform", better(L, "gse-log", "gse-lin")),
-    ("7.4", "The linear model is only slightly worse", as_good(L, FWG, "gse-log-fwg")),
-    ("7.4", "FWG improves on uniform exploration with a logistic model", better(L, "gse-log-fwg", "gse-log")),
-    ("7.4", "UCB-GLM fails: worse than GSE-Log-FWG", better(L, "gse-log-fwg", "ucb-glm")),
-    ("7.4", "BayesGap-M falls short for B/K = 50", better(L, "gse-log-fwg", "bayesgap-matern", panels=(2,))),
+    ("7.3", "OD-LinBAI is worse than GSE for K > d(d+1)/2", Better(R, FWG, "od-linbai", lambda v: v > 55)),
+    ("7.4", "Logistic models outperform linear ones, G-optimal", Better(L, "gse-log-fwg", FWG)),
+    ("7.4", "Logistic models outperform linear ones, uniform", Better(L, "gse-log", "gse-lin")),
+    ("7.4", "The linear model is only slightly worse", AsGood(L, FWG, "gse-log-fwg")),
+    ("7.4", "FWG improves on uniform exploration with a logistic model", Better(L, "gse-log-fwg", "gse-log")),
+    ("7.4", "UCB-GLM fails: worse than GSE-Log-FWG", Better(L, "gse-log-fwg", "ucb-glm")),
+    ("7.4", "BayesGap-M falls short for B/K = 50", Better(L, "gse-log-fwg", "bayesgap-matern", panels=(2,))),
     ("7.4", "GSE keeps improving as the budget grows", grows(L, "gse-log-fwg", 0, 2)),
-    ("6", "GSE outperforms BayesGap in the linear setting", better(R, FWG, "bayesgap-lin")),
-    ("6", "Peace never performs better than GSE", as_good(A, FWG, "peace")),
-    ("App. C", "G- and D-optimal allocation perform alike", similar(A, FWG, "gse-lin-fwg-literal")),
-    ("App. E", "η = K loses on the adaptive instance", better(A, FWG, "g-optimal")),
-    ("App. E", "Automobile: GSE-Lin-FWG competes with LinGapE-Greedy", as_good("automobile", FWG, "lingape-greedy")),
-    ("App. E", "Automobile: GSE-Lin-FWG competes with BayesGap-exp", as_good("automobile", FWG, "bayesgap-exp")),
+    ("6", "GSE outperforms BayesGap in the linear setting", Better(R, FWG, "bayesgap-lin")),
+    ("6", "Peace never performs better than GSE", AsGood(A, FWG, "peace")),
+    ("App. C", "G- and D-optimal allocation perform alike", Similar(A, FWG, "gse-lin-fwg-literal")),
+    ("App. E", "η = K loses on the adaptive instance", Better(A, FWG, "g-optimal")),
+    ("App. E", "Automobile: GSE-Lin-FWG competes with LinGapE-Greedy", AsGood("automobile", FWG, "lingape-greedy")),
+    ("App. E", "Automobile: GSE-Lin-FWG competes with BayesGap-exp", AsGood("automobile", FWG, "bayesgap-exp")),
     ("App. E", "Motor: GSE-Lin-FWG is the most accurate", beaten_by_at_most(0, "motor", FWG)),
-    ("App. E", "Motor: GSE-Lin-FWG competes with LinGapE-Greedy", as_good("motor", FWG, "lingape-greedy")),
-    ("App. E", "GSE outperforms OD-LinBAI at a small budget", better("od", FWG, "od-linbai", panels=(0,))),
+    ("App. E", "Motor: GSE-Lin-FWG competes with LinGapE-Greedy", AsGood("motor", FWG, "lingape-greedy")),
+    ("App. E", "GSE outperforms OD-LinBAI at a small budget", Better("od", FWG, "od-linbai", panels=(0,))),
     ("App. E", "and the more so the larger K", widens("od", FWG, "od-linbai", _small, _large, panels=(0,))),
-    ("App. E", "OD-LinBAI outperforms GSE at B = 500", better("od", "od-linbai", FWG, panels=(2,))),
-    ("App. E", "OD-LinBAI outperforms GSE in the corner case", better("corner", "od-linbai", FWG)),
+    ("App. E", "OD-LinBAI outperforms GSE at B = 500", Better("od", "od-linbai", FWG, panels=(2,))),
+    ("App. E", "OD-LinBAI outperforms GSE in the corner case", Better("corner", "od-linbai", FWG)),
 )  # fmt: skip
 
 

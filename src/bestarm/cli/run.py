@@ -120,24 +120,13 @@ def run(
         "seed": seed,
     }
     log = live.Log.open(log_file, about) if log_file else None
-    about["seed"] = (
-        log.header["seed"] if log else seed if seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
-    )
+    about["seed"] = log.header["seed"] if log else live.fresh_seed() if seed is None else seed
     bar = _bar(budget)
     if means is not None:
         bandit: Any = _simulated(arms.features, means, model, noise_variance, minimize)
     else:
-        observe = observer(str(pull), pull_timeout)
-        bandit = live.Live(
-            arms.features,
-            ids if id_column is None and not label else arms.ids,
-            observe,
-            noise_variance,
-            rewards.better,
-            rewards.allowed,
-            log,
-            bar.update,
-        )
+        observe, turn = observer(str(pull), pull_timeout), (rewards.better, rewards.allowed)
+        bandit = live.Live(arms.features, arms.ids, observe, noise_variance, *turn, log, bar.update)
     accountant = Accountant(policy, model, ids, rewards.natural)
     account, found = _play(policy, bandit, problem, about["seed"], accountant, bar, log)
     _answer(account, found, means, ids, minimize, about["seed"], style)
