@@ -7,6 +7,15 @@ from typing import Any
 
 from bestarm.errors import InputError
 
+# Workers that give memory back after every array spend half their time asking for it again.
+KEEP_MEMORY = {
+    "MALLOC_TRIM_THRESHOLD_": "2147483647",
+    "MALLOC_MMAP_THRESHOLD_": "1073741824",
+    "MALLOC_ARENA_MAX": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
 ENGINES = ("dask", "dask://HOST:PORT", "ray", "ray://HOST:PORT")
 
 
@@ -40,6 +49,7 @@ def engine_context(engine: str | None, n_jobs: int) -> Iterator[Engine]:
 @contextmanager
 def _dask(address: str, n_jobs: int) -> Iterator[Engine]:
     try:
+        import dask.config
         from distributed import Client, KilledWorker, LocalCluster
         from joblib import parallel_config
     except ImportError as error:
@@ -50,7 +60,8 @@ def _dask(address: str, n_jobs: int) -> Iterator[Engine]:
             client = Client(f"tcp://{address}", timeout=5)
         else:
             workers = n_jobs if n_jobs > 0 else None
-            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            with dask.config.set({"distributed.nanny.pre-spawn-environ": KEEP_MEMORY}):
+                cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
             client = Client(cluster)
     except (OSError, TimeoutError) as error:
         raise InputError(f"no Dask scheduler answers at {address}: {error}") from error
@@ -74,8 +85,12 @@ def _ray(address: str, n_jobs: int) -> Iterator[Engine]:
     ours = not ray.is_initialized()
     if ours:
         try:
-            where = {"address": f"ray://{address}"} if address else {"num_cpus": n_jobs if n_jobs > 0 else None}
-            ray.init(**where, include_dashboard=False if not address else None, log_to_driver=False)
+            where: dict[str, Any] = (
+                {"address": f"ray://{address}"} if address else {"num_cpus": n_jobs if n_jobs > 0 else None}
+            )
+            if not address:
+                where["include_dashboard"] = False
+            ray.init(**where, runtime_env={"env_vars": KEEP_MEMORY}, log_to_driver=False)
         except (OSError, ConnectionError, TimeoutError) as error:
             raise InputError(f"no Ray cluster answers at {address}: {error}") from error
     register_ray()
