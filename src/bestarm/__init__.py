@@ -1,5 +1,8 @@
 """Find the best of K candidates within a fixed budget of noisy observations."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
 from bestarm.catalog import model, names, policy
@@ -8,8 +11,10 @@ from bestarm.errors import BestArmError
 from bestarm.linalg import Candidates
 from bestarm.plan import plan
 from bestarm.play import Round, Run, play
-from bestarm.study import Batch, Study, Trial, create_study, delete_study, get_all_study_names, load_study
 from bestarm.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from bestarm.study import Batch, Study, Trial, create_study, delete_study, get_all_study_names, load_study
 
 __all__ = [
     "Arms",
@@ -40,3 +45,12 @@ __all__ = [
     "play",
     "policy",
 ]
+
+STUDIES = ("Batch", "Study", "Trial", "create_study", "delete_study", "get_all_study_names", "load_study")
+
+
+def __getattr__(name: str) -> Any:
+    """Import studies when they are first named: simulations do without."""
+    if name not in STUDIES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("bestarm.study"), name)
