@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CARS := src/bestarm/data/automobile.csv
 
-.PHONY: demo test check bench statistics reproduce docs clean
+.PHONY: demo test check bench bench-default statistics reproduce docs clean
 
 demo: .venv/plot ## find the most expensive of 205 cars from noisy prices
 	$(BIN)/bestarm run $(CARS) --budget 4100 --label make --label body_style --scale minmax \
@@ -23,6 +23,9 @@ statistics: .venv/test ## slow Monte Carlo checks
 
 bench: .venv/test ## speed, as ratios within one run
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+bench-default: .venv/bench ## the default policy against all the others on the default suite, resumed; hours
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/bestarm bench --suite default -o results/bench-default
 
 reproduce: .venv/bench ## every figure of the paper and a verdict on each of its claims; about half an hour
 	$(BIN)/bestarm reproduce

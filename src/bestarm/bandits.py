@@ -116,27 +116,115 @@ class Shifted:
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Rewards drawn again from those recorded: the first `counts` `(..., K)` of `values` `(..., K, m)`."""
+    """Rewards drawn again from those recorded: the first `counts` `(..., K)` of `values` `(..., K, m)`.
+
+    `jitter` is the variance of normal noise on top.
+    """
 
     values: Any
     counts: Any
     variance: float | None = None
+    jitter: float = 0.0
 
     def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
-        which = np.floor(uniform * self.counts.ravel()[place]).astype(np.int64)
-        return self.values.reshape(-1, self.values.shape[-1])[place, which]
+        from scipy.special import ndtri
+
+        spot = uniform * self.counts.ravel()[place]
+        which = np.floor(spot).astype(np.int64)
+        drawn = self.values.reshape(-1, self.values.shape[-1])[place, which]
+        if not self.jitter:
+            return drawn
+        rest = np.clip(spot - which, 1e-16, 1 - 1e-16)  # what the choice of a record left over is uniform again
+        return drawn + np.sqrt(self.jitter) * ndtri(rest)
 
     def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
         raise InputError("recorded rewards are pulled through a Stream, which knows the arms")
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         which = np.floor(rng.random((*means.shape, count)) * self.counts[..., None]).astype(np.int64)
-        return np.take_along_axis(self.values, which, axis=-1)
+        drawn = np.take_along_axis(self.values, which, axis=-1)
+        return drawn + np.sqrt(self.jitter) * rng.standard_normal(drawn.shape) if self.jitter else drawn
 
     def moved(self, order: Any) -> "Recorded":
         """Return the same records with the arms in another order."""
         values = np.take_along_axis(self.values, order[..., None], axis=-2)
-        return Recorded(values, np.take_along_axis(self.counts, order, axis=-1))
+        return replace(self, values=values, counts=np.take_along_axis(self.counts, order, axis=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Uneven:
+    """Normal noise whose variance is another for each arm, `variances` `(..., K)`; what is told is their average.
+
+    `totals` and `rewards` take means in the order of `variances`; `moved` puts both in another.
+    """
+
+    variances: Any
+
+    @property
+    def variance(self) -> float | None:
+        return float(np.mean(self.variances))
+
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        sums = times * means + np.sqrt(times * self.variances) * rng.standard_normal(times.shape)
+        scatter = 2 * self.variances * rng.standard_gamma(np.maximum(times - 1, 0) / 2)
+        return sums, scatter + sums**2 / np.maximum(times, 1)
+
+    def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
+        noise = rng.standard_normal((*means.shape, count))
+        return means[..., None] + np.sqrt(self.variances)[..., None] * noise
+
+    def at(self, uniform: Any, means: Any, place: Any) -> Any:
+        from scipy.special import ndtri
+
+        return means + np.sqrt(np.ravel(self.variances)[place]) * ndtri(uniform)
+
+    def moved(self, order: Any) -> "Uneven":
+        """Return the same noise for the arms `order` `(..., m)`."""
+        return Uneven(np.take_along_axis(self.variances, np.asarray(order), axis=-1))
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """Heavy-tailed noise: Student's t with `freedom` ν > 2, scaled to `variance`.
+
+    >>> round(float(StudentT(4.0, freedom=3.0).at(0.975, 1.0)), 3)    # 1 + 2 √(1/3) · 3.182
+    4.675
+    """
+
+    variance: float = 1.0
+    freedom: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not self.freedom > 2:
+            raise InputError(f"freedom must be more than 2, where the variance is finite; given {self.freedom}")
+
+    @property
+    def scale(self) -> float:
+        """What Student's t is multiplied by: its own variance is ν / (ν − 2)."""
+        return float(np.sqrt(self.variance * (self.freedom - 2) / self.freedom))
+
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        sums = np.zeros(times.shape)
+        squares = np.zeros(times.shape)
+        for j in range(int(times.max(initial=0))):  # a sum of t has no short law
+            reward = (means + self.scale * rng.standard_t(self.freedom, times.shape)) * (j < times)
+            sums, squares = sums + reward, squares + reward**2
+        return sums, squares
+
+    def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
+        return means[..., None] + self.scale * rng.standard_t(self.freedom, (*means.shape, count))
+
+    def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
+        from scipy.special import stdtrit
+
+        return means + self.scale * stdtrit(self.freedom, uniform)
+
+
+def _moved(noise: Any, order: Any) -> Any:
+    """Return the noise of the arms `order` `(..., m)`: only some kinds know one arm from another."""
+    if isinstance(noise, Shifted):
+        return replace(noise, noise=_moved(noise.noise, order))
+    return noise.moved(order) if isinstance(noise, Recorded | Uneven) else noise
 
 
 @dataclass(frozen=True)
@@ -167,7 +255,8 @@ class Bandit:
         """Return the totals of `pulls`; what was pulled before does not matter."""
         xp = namespace(self.means)
         means = np.asarray(xp.take_along_axis(self.means, pulls.arms, axis=-1))
-        sums, squares = self.noise.totals(means, np.asarray(pulls.times), rng)
+        noise = _moved(self.noise, np.asarray(pulls.arms))
+        sums, squares = noise.totals(means, np.asarray(pulls.times), rng)
         return Totals(xp.asarray(sums), xp.asarray(squares))
 
     def regret(self, arm: Array) -> Array:
@@ -183,7 +272,7 @@ class Bandit:
         xp = namespace(self.means)
         order = xp.asarray(np.argsort(rng.random(self.means.shape), axis=-1))
         means = xp.take_along_axis(self.means, order, axis=-1)
-        noise = self.noise.moved(order) if isinstance(self.noise, Recorded) else self.noise
+        noise = _moved(self.noise, order)
         return replace(self, features=rows(self.features, order), means=means, noise=noise)
 
     def lowered(self, by: float) -> "Bandit":

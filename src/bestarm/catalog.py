@@ -42,6 +42,7 @@ from bestarm.policies.p1_rage import P1Rage
 from bestarm.policies.peace import Exact, Official, Peace
 from bestarm.policies.rules import EachOnce, Fixed, Variance
 from bestarm.policies.schedules import Dropped
+from bestarm.policies.thompson import Thompson
 from bestarm.policies.top_two import TopTwo
 from bestarm.policies.ucb import UCBGLM, LinUCB, Once
 
@@ -154,6 +155,7 @@ ENTRIES: dict[str, Entry] = {
         "UCB-GLM as in the GSE paper's published code",
         binary=True,
     ),
+    "gp-thompson": Entry(Thompson(), "Thompson sampling, Gaussian process fitted to the data, Matérn kernel"),
     "top-two-lin": Entry(TopTwo(), "leader against its closest challenger, linear model, D-optimal start"),
     "ocba": Entry(OCBA(), "optimal computing budget allocation on sample means"),
     "uniform": Entry(

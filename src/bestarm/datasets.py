@@ -61,16 +61,21 @@ def automobile(
     arms: int | None = None,
     noise_variance: float = 0.1,
     variant: str = "text",
+    target: str = "price",
     replications: int | None = None,
     rng: Any = None,
 ) -> Bandit:
     """Return the cars as a bandit by the paper's protocol: missing prices take the mean, all scaled to [0, 1].
 
-    `arms` None is all 205; otherwise each replication draws that many, the published code with replacement.
+    `arms` None is all 205; otherwise each replication draws that many, the published code with replacement. Another
+    `target` than the price is a feature to be found by the others and the price.
     """
+    columns = (*CAR_FEATURES, "price")
+    if target not in columns:
+        raise InputError(f"target must be a column of the cars, {', '.join(columns)}; given {target!r}")
     cars = load_cars()
     prices = np.where(np.isnan(cars.prices), np.nanmean(cars.prices), cars.prices)
-    table = np.column_stack([cars.features, prices])
+    table = np.column_stack([cars.features, prices])[:, np.argsort([c == target for c in columns], kind="stable")]
     table = (table - table.min(axis=0)) / (table.max(axis=0) - table.min(axis=0))
     drawn = table[_draw(len(table), arms, replications, rng, variant == VARIANTS[1])]
     return Bandit(drawn[..., :-1], drawn[..., -1], Gaussian(noise_variance))
@@ -155,6 +160,11 @@ class Repeats:
 
     features: Any
     values: tuple[Any, ...]
+
+    @property
+    def variance(self) -> float:
+        """The variance of the values of an arm, averaged over the arms."""
+        return float(np.mean([np.var(v) for v in self.values]))
 
     def bandit(self, arms: int | None = None, replications: int | None = None, rng: Any = None) -> Bandit:
         """Return all arms, or `arms` of them drawn anew for each replication; the mean of the values is the truth."""

@@ -1,19 +1,21 @@
 """Instances by name and parameters: what a benchmark can be run on, as plain data."""
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from bestarm import datasets, instances
 from bestarm.arms import Arms
-from bestarm.bandits import Bandit, Bernoulli, Gaussian
+from bestarm.bandits import Bandit, Bernoulli, Gaussian, Recorded
 from bestarm.errors import InputError, UnknownNameError
 
+NOISES = ("normal", "uneven", "heavy")
 SHORT = {"K": "arms", "d": "dimension", "Delta": "gap", "variance": "noise_variance"}
 LONG = {long: short for short, long in SHORT.items()}
 
@@ -30,6 +32,50 @@ class World:
         """Return what can be set, by its short name, with the default."""
         known = signature(self.make).parameters.values()
         return {LONG.get(p.name, p.name): p.default for p in known if p.name not in ("replications", "rng")}
+
+
+def varied(make: Callable[..., Bandit]) -> Callable[..., Bandit]:
+    """Return `make` with settings for a wrong model and another noise; left alone, they change nothing."""
+    inner = signature(make).parameters
+
+    def made(
+        deviation: float = 0.0,
+        bend: str = "none",
+        strength: float = 1.0,
+        noise: str = "normal",
+        ratio: float = 9.0,
+        freedom: float = 3.0,
+        replications: int | None = None,
+        rng: Any = None,
+        **settings: Any,
+    ) -> Bandit:
+        if noise not in NOISES:
+            raise UnknownNameError("noise", noise, NOISES)
+        rng = np.random.default_rng(rng)
+        if "rng" in inner:
+            settings["rng"] = rng
+        bandit = make(**settings, replications=replications)
+        if bend != "none":
+            bandit = instances.bent(bandit, bend, strength, rng)
+        if deviation:
+            bandit = instances.deviated(bandit, deviation, rng)
+        if noise == "uneven":
+            return instances.uneven(bandit, ratio, rng)
+        return instances.heavy(bandit, freedom) if noise == "heavy" else bandit
+
+    own = [p for p in signature(made).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    given = [p for p in inner.values() if p.name not in ("replications", "rng")]
+    both = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (*given, *own)]
+    made.__signature__ = Signature(both)  # type: ignore[attr-defined]
+    return made
+
+
+def _located(file: str) -> str:
+    """Return `file`, or the file of that name in the folder BESTARM_DATA names."""
+    folder = os.environ.get("BESTARM_DATA")
+    if folder and not Path(file).exists() and (Path(folder) / file).exists():
+        return str(Path(folder) / file)
+    return file
 
 
 @lru_cache(maxsize=4)
@@ -56,11 +102,11 @@ def table(
 
 
 @lru_cache(maxsize=4)
-def _repeats(file: str, arm: str, value: str, minimize: bool, skip: int) -> datasets.Repeats:
+def _repeats(file: str, arm: str, value: str, minimize: bool, skip: int, scale: str) -> datasets.Repeats:
     sign = -1.0 if minimize else 1.0
     if Path(file).suffix == ".npz":
-        return _npz(file, arm, value, sign, skip)
-    rows = Arms.from_csv(file, features=None, exclude=(arm, value))
+        return _npz(file, arm, value, sign, skip, scale)
+    rows = Arms.from_csv(file, features=None, exclude=(arm, value), scale=scale)
     names, values = rows.table[arm], sign * rows.column(value)
     order: dict[Any, list[int]] = {}
     for place, name in enumerate(names):
@@ -69,7 +115,9 @@ def _repeats(file: str, arm: str, value: str, minimize: bool, skip: int) -> data
     return datasets.Repeats(features, tuple(values[places[skip:]] for places in order.values()))
 
 
-def _npz(file: str, features: str, values: str, sign: float, skip: int) -> datasets.Repeats:
+def _npz(file: str, features: str, values: str, sign: float, skip: int, scale: str) -> datasets.Repeats:
+    if not Path(file).is_file():
+        raise InputError(f"there is no file {file}, nor one of that name in the folder BESTARM_DATA names")
     with np.load(file) as data:
         for key in (features, values):
             if key not in data:
@@ -77,7 +125,16 @@ def _npz(file: str, features: str, values: str, sign: float, skip: int) -> datas
         x, y = np.asarray(data[features], dtype=np.float64), sign * np.asarray(data[values], dtype=np.float64)
     if x.ndim != 2 or y.ndim != 2 or len(x) != len(y):
         raise InputError(f"{file}: arrays (K, d) and (K, repeats) are expected; given {x.shape} and {y.shape}")
-    return datasets.Repeats(x, tuple(y[:, skip:]))
+    return datasets.Repeats(_scaled(x, scale), tuple(y[:, skip:]))
+
+
+def _scaled(x: Any, scale: str) -> Any:
+    """Return features `(K, d)` scaled as a table's are; a column that is constant becomes 0."""
+    known = {"none": (0.0, 1.0), "minmax": (x.min(0), np.ptp(x, 0)), "standard": (x.mean(0), x.std(0))}
+    if scale not in known:
+        raise UnknownNameError("scale", scale, known)
+    middle, unit = known[scale]
+    return (x - middle) / np.where(unit == 0, 1.0, unit)
 
 
 def replay(
@@ -86,28 +143,45 @@ def replay(
     value: str = "value",
     minimize: bool = False,
     skip: int = 0,
+    scale: str = "none",
+    told: bool = False,
+    jitter: float = 0.0,
     draw: int | None = None,
     replications: int | None = None,
     rng: Any = None,
 ) -> Bandit:
-    """Return recorded repeats as a bandit: a CSV of rows (arm, value, features), or an npz of features and values."""
-    return _repeats(file, arm, value, minimize, skip).bandit(draw, replications, rng)
+    """Return recorded repeats as a bandit: a CSV of rows (arm, value, features), or an npz of features and values.
+
+    A file that is not there is looked for in the folder BESTARM_DATA names. `told` lets policies know the average
+    variance of the repeats of an arm, which some cannot do without. `jitter` is the variance of noise on top.
+    """
+    if not 0 <= jitter < np.inf:
+        raise InputError(f"jitter must be a variance; given {jitter}")
+    repeats = _repeats(_located(file), arm, value, minimize, skip, scale)
+    bandit = repeats.bandit(draw, replications, rng)
+    variance = repeats.variance + jitter if told else None
+    return replace(bandit, noise=replace(cast(Recorded, bandit.noise), variance=variance, jitter=jitter))
 
 
 WORLDS: dict[str, World] = {
-    "adaptive": World(instances.adaptive, "a basis and an arm close to the best one (section 7.1)"),
-    "static": World(instances.static, "a basis, one arm better by a gap (section 7.2)"),
-    "randomized": World(instances.randomized, "arms on the sphere, the closest two compete (section 7.3)"),
-    "glm": World(instances.logistic, "logistic rewards in a cube (section 7.4)"),
+    "adaptive": World(varied(instances.adaptive), "a basis and an arm close to the best one (section 7.1)"),
+    "static": World(varied(instances.static), "a basis, one arm better by a gap (section 7.2)"),
+    "randomized": World(varied(instances.randomized), "arms on the sphere, the closest two compete (section 7.3)"),
+    "glm": World(varied(instances.logistic), "logistic rewards in a cube (section 7.4)"),
     "automobile": World(partial(datasets.automobile, arms=16), "205 cars and their prices (appendix)"),
     "motor": World(
         datasets.motor, "moments of an electric motor and its temperature (appendix; the data is not shipped)"
     ),
-    "od": World(partial(instances.randomized, noise_variance=1.0), "randomized with noise variance 1 (appendix)"),
-    "corner": World(instances.corner, "a crowd of arms in the plane (appendix)"),
+    "od": World(
+        varied(partial(instances.randomized, noise_variance=1.0)), "randomized with noise variance 1 (appendix)"
+    ),
+    "corner": World(varied(instances.corner), "a crowd of arms in the plane (appendix)"),
+    "factorial": World(varied(instances.factorial), "all settings of factors at two levels, rewards 0 or 1"),
+    "functions": World(varied(instances.functions), "random functions of a cube: linear, cubic, product, tree"),
     "table": World(table, "your CSV: features, a column of true means, and noise"),
     "replay": World(replay, "your repeats: rows of arm, value and features, or an npz"),
 }
+WHOLE = ("K", "d", "draw", "skip", "factors", "interactions", "active", "clusters", "extra", "copies")
 
 
 @dataclass(frozen=True)
@@ -147,7 +221,7 @@ def instance(world: str, params: Mapping[str, Any] | None = None, **more: Any) -
 
 
 def _convert(world: str, key: str, value: Any, default: Any) -> Any:
-    whole = key in ("K", "d", "draw", "skip")
+    whole = key in WHOLE
     if whole or isinstance(default, float) or key in ("noise_variance", "variance", "Delta"):
         try:
             number = float(value)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from bestarm.bench import WORLDS, Results, grid, instance
 from bestarm.bench import run as run_grid
@@ -27,7 +28,7 @@ def instances(style: str) -> None:
 
 
 @main.command()
-@click.argument("world", metavar="INSTANCE")
+@click.argument("world", metavar="[INSTANCE]", required=False)
 @click.argument("file", required=False)
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a parameter; K=8,16 makes two instances."
@@ -35,10 +36,18 @@ def instances(style: str) -> None:
 @click.option("--budget", type=int, help="Pulls to spend.")
 @click.option("--budget-per-arm", type=float, help="Pulls to spend for each arm there is.")
 @click.option(
-    "--policy", "policies", multiple=True, required=True, help="A policy, or NAME:setting=value (repeatable)."
+    "--policy",
+    "--policies",
+    "policies",
+    multiple=True,
+    help="A policy, or NAME:setting=value (repeatable); with --suite, a rival in place of all that are fast.",
 )
-@click.option("--replications", type=int, default=1000, help="Runs of each cell.")
-@click.option("--seed", type=int, default=0, help="Seed of everything random.")
+@click.option(
+    "--suite", "suite_name", help="Judge a policy on a suite in place of an instance: a name, or a JSON file."
+)
+@click.option("--judge", default="auto", help="--suite: the policy that is judged.")
+@click.option("--replications", type=int, default=1000, help="Runs of each cell; with --suite 2000, in blocks of 250.")
+@click.option("--seed", type=int, default=0, help="Seed of everything random; with --suite its own.")
 @click.option("--jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
 @click.option("--engine", help="dask, ray, dask://HOST:PORT or ray://HOST:PORT; local processes otherwise.")
 @click.option("--against", help="Add paired differences to this policy.")
@@ -46,7 +55,7 @@ def instances(style: str) -> None:
 @click.option("--mean", help="table: the column of true means.")
 @click.option("--noise-variance", type=float, help="The variance of one reward.")
 @click.option("--bernoulli", is_flag=True, help="table: rewards are 0 or 1, and the means their chances.")
-@click.option("--scale", type=click.Choice(["none", "minmax", "standard"]), help="table: scale the features.")
+@click.option("--scale", type=click.Choice(["none", "minmax", "standard"]), help="table, replay: scale the features.")
 @click.option("--arm", help="replay: the column that names the arm, or the npz array of features.")
 @click.option("--value", help="replay: the column of rewards, or the npz array of values.")
 @click.option("--minimize", is_flag=True, help="replay: the smallest mean is the best.")
@@ -56,12 +65,14 @@ def instances(style: str) -> None:
 )
 @FORMAT
 def bench(
-    world: str,
+    world: str | None,
     file: str | None,
     settings: tuple[str, ...],
     budget: int | None,
     budget_per_arm: float | None,
     policies: tuple[str, ...],
+    suite_name: str | None,
+    judge: str,
     replications: int,
     seed: int,
     jobs: int,
@@ -71,13 +82,80 @@ def bench(
     style: str,
     **more: Any,
 ) -> None:
-    """Measure policies: `bestarm bench adaptive --set K=8,16 --budget-per-arm 20 --policy gse-lin-fwg`."""
+    """Measure policies: `bestarm bench adaptive --set K=8,16 --budget-per-arm 20 --policy gse-lin-fwg`.
+
+    Or judge one against the others on a fixed list of instances: `bestarm bench --suite default --judge gse-lin-fwg`.
+    """
+    ctx = click.get_current_context()
+    given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if suite_name is not None:
+        for name in given - SUITE_OPTIONS:
+            shown = {"world": "INSTANCE", "file": "FILE", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
+            raise click.UsageError(f"{shown} cannot be given with --suite, whose instances and budgets are fixed")
+        chosen = (replications if "replications" in given else 2000, seed if "seed" in given else None)
+        _suite(suite_name, judge, policies, *chosen, jobs, engine, output, style)
+        return
+    if world is None:
+        raise click.UsageError("name an INSTANCE (`bestarm instances` lists them), or a --suite")
+    if not policies:
+        raise click.UsageError("name at least one --policy")
+    if "judge" in given:
+        raise click.UsageError("--judge is for --suite; name policies by --policy")
     if (budget is None) == (budget_per_arm is None):
         raise click.UsageError("give either --budget or --budget-per-arm")
     fixed = {key: value for key, value in {"file": file, **more}.items() if value not in (None, False)}
     cells = grid(_instances(world, settings, fixed), policies, budget, budget_per_arm)
     results = run_grid(cells, replications, seed, jobs, output, engine, progress=sys.stderr.isatty())
     report(results, against, output, style)
+
+
+SUITE_OPTIONS = {"suite_name", "judge", "policies", "replications", "seed", "jobs", "engine", "output", "style"}
+
+
+def _suite(
+    name: str,
+    judge: str,
+    policies: tuple[str, ...],
+    replications: int,
+    seed: int | None,
+    jobs: int,
+    engine: str | None,
+    output: Path | None,
+    style: str,
+) -> None:
+    """Judge a policy on a suite; print the contests and the summary, and keep them with a figure."""
+    from bestarm.bench import suite as suites
+
+    verdict = suites.judge(
+        suites.load(name), judge, policies or None, replications, jobs, output, engine, sys.stderr.isatty(), seed
+    )
+    summary, left_out = verdict.summary(), verdict.not_run()
+    if output is not None:
+        paths = suites.write(verdict, output)
+        if verdict.rows:
+            from bestarm.bench.figures import draw_suite
+
+            paths.append(output / "distance.png")
+            title = f"{verdict.judge} on the suite {verdict.suite.name}; up to {verdict.replications} replications"
+            draw_suite(verdict.rows, title).savefig(paths[-1], dpi=150)
+        say("written: " + ", ".join(str(path) for path in paths))
+    if style == "json":
+        click.echo(json.dumps(plain({"contests": verdict.rows, "summary": summary, "not_run": left_out}), indent=1))
+    elif style == "csv":
+        click.echo(tables.to_csv(verdict.rows), nl=False)
+    elif verdict.rows:
+        shown = ("group", "cell", "accuracy", "rival", "rival_accuracy", "rival_difference", "rival_low", "rival_high")
+        more = ("halving_difference", "process_difference", "fixed", "fixed_difference")
+        print_table([{key: _short(row[key]) for key in (*shown, *more)} for row in verdict.rows], "table")
+        click.echo()
+        print_table([{key: _short(value) for key, value in row.items()} for row in summary], "table")
+    for row in left_out:
+        say(f"not run, {row['contests']}x: {row['what']}: {row['why']}")
+    failed = sum(verdict.judge in outcome.failed for outcome in verdict.outcomes)
+    if failed:
+        raise BestArmError(
+            f"{verdict.judge} failed in {failed} of {len(verdict.outcomes)} contests; the reasons are above"
+        )
 
 
 def _instances(world: str, settings: tuple[str, ...], fixed: dict[str, Any]) -> list[Any]:
