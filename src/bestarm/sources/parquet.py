@@ -1,0 +1,197 @@
+"""Parquet: one file or a folder of them, decoded into one bounded buffer. Needs pyarrow."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bestarm.core import Array
+from bestarm.errors import ArmsError, InputError, UnknownNameError
+from bestarm.sources.memory import check_unchanged, file_stamp
+from bestarm.sources.protocols import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold
+
+READ_AHEAD = 1 << 20  # bytes that are read at once of one column
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file: its rows by row group, and what it looked like when it was opened."""
+
+    path: Path
+    groups: tuple[int, ...]
+    stamp: tuple[int, int]
+
+    @property
+    def rows(self) -> int:
+        return sum(self.groups)
+
+
+@dataclass(frozen=True)
+class ParquetSource:
+    """Columns `names` of Parquet files, in the order of the files' names, divided by √cost where a cost is named."""
+
+    parts: tuple[Part, ...]
+    names: tuple[str, ...]
+    block_rows: int
+    memory: int | None
+    dtype: np.dtype[Any]
+    cost: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        columns: Sequence[str] | None = None,
+        block_rows: int | None = None,
+        memory: int | None = None,
+        cost: str | None = None,
+    ) -> "ParquetSource":
+        """Read the footers of a file, or of all *.parquet files of a folder; no row is read yet."""
+        parquet = _pyarrow_parquet()
+        paths = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+        if not paths:
+            raise ArmsError(f"{path}: expected *.parquet files in this folder; found none")
+        parts: list[Part] = []
+        schemas: list[dict[str, Any]] = []
+        for one in paths:
+            stamp = file_stamp(one)
+            try:
+                footer = parquet.read_metadata(one)
+            except Exception as error:  # pyarrow has its own tree of errors, and OSError
+                raise ArmsError(f"{one}: expected a Parquet file; {error}") from error
+            arrow = footer.schema.to_arrow_schema()
+            schemas.append({name: arrow.field(name).type for name in arrow.names})
+            groups = tuple(footer.row_group(j).num_rows for j in range(footer.num_row_groups))
+            parts.append(Part(one, groups, stamp))
+        chosen = tuple(columns) if columns is not None else tuple(name for name in schemas[0] if name != cost)
+        kinds = [_number_type(*found) for found in _chosen_types(paths, schemas, chosen, cost)]
+        if not chosen:
+            raise ArmsError(f"{path}: there are no columns to use; at least one is needed")
+        if not any(part.rows for part in parts):
+            raise ArmsError(f"{path}: there are no rows; at least one is needed")
+        single = all(kind == np.dtype(np.float32) for kind in kinds)
+        length = block_length(len(chosen), block_rows, memory, STREAM)
+        return cls(tuple(parts), chosen, length, memory, np.dtype(np.float32 if single else np.float64), cost)
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def columns(self) -> int:
+        return len(self.names)
+
+    def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
+        self._check()
+        total = fold(self._blocks(), kernel, combine, done, str(self.parts[0].path))
+        self._check()
+        return total
+
+    def take(self, index: NDArray[np.int64]) -> Rows:
+        """Return rows `index`; each row group they lie in is read once."""
+        self._check()
+        wanted, back = np.unique(np.asarray(index, dtype=np.int64), return_inverse=True)
+        out = np.empty((len(wanted), self.columns), self.dtype)
+        for part, group, start, count in self._groups():
+            low, high = np.searchsorted(wanted, [start, start + count])
+            if low < high:
+                table = _pyarrow_parquet().ParquetFile(part.path).read_row_group(group, columns=self._read_names)
+                out[low:high] = self._numbers(table, start)[wanted[low:high] - start]
+        return out[back]
+
+    def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        if self.cost is None:
+            return None
+        alone = replace(self, names=(self.cost,), cost=None, dtype=np.dtype(np.float64))
+        return np.asarray(alone.take(index)[:, 0])
+
+    def place(self, row: int) -> str:
+        for part, group, start, count in self._groups():
+            if start <= row < start + count:
+                return f"{part.path}: row {row - self._first_of(part)}, row group {group}"
+        return f"row {row}"
+
+    @property
+    def _read_names(self) -> list[str]:
+        return [*self.names, *([] if self.cost is None else [self.cost])]
+
+    def _check(self) -> None:
+        for part in self.parts:
+            check_unchanged(part.path, part.stamp)
+
+    def _first_of(self, part: Part) -> int:
+        return sum(one.rows for one in self.parts[: self.parts.index(part)])
+
+    def _groups(self) -> Iterator[tuple[Part, int, int, int]]:
+        start = 0
+        for part in self.parts:
+            for group, count in enumerate(part.groups):
+                yield part, group, start, count
+                start += count
+
+    def _blocks(self) -> Iterator[tuple[int, Array]]:
+        """Yield blocks of the same length whatever the row groups are, all in one buffer."""
+        parquet = _pyarrow_parquet()
+        buffer = np.empty((min(self.block_rows, self.rows), self.columns), self.dtype)
+        start, filled = 0, 0
+        for part in self.parts:
+            with parquet.ParquetFile(part.path, buffer_size=READ_AHEAD, pre_buffer=False) as file:
+                for batch in file.iter_batches(len(buffer), columns=self._read_names, use_threads=False):
+                    given = 0
+                    while given < batch.num_rows:
+                        piece = batch.slice(given, min(len(buffer) - filled, batch.num_rows - given))
+                        self._numbers(piece, start + filled, buffer[filled : filled + piece.num_rows])
+                        given, filled = given + piece.num_rows, filled + piece.num_rows
+                        if filled == len(buffer):
+                            yield start, buffer
+                            start, filled = start + filled, 0
+        if filled:
+            yield start, buffer[:filled]
+
+    def _numbers(self, table: Any, start: int, out: Rows | None = None) -> Rows:
+        """Write the columns of an Arrow table into `out` `(m, d)`; a missing cell becomes NaN."""
+        out = np.empty((table.num_rows, self.columns), self.dtype) if out is None else out
+        for j, name in enumerate(self.names):
+            out[:, j] = table.column(name).to_numpy(**_copying(table))
+        if self.cost is not None:
+            cost = np.asarray(table.column(self.cost).to_numpy(**_copying(table)), dtype=np.float64)
+            check_costs(cost, start, self)
+            out /= np.sqrt(cost)[:, None]
+        return out
+
+
+def _copying(table: Any) -> dict[str, bool]:
+    # a record batch holds arrays, which refuse to copy unless told; a table holds chunked arrays, which always may
+    return {"zero_copy_only": False} if type(table).__name__ == "RecordBatch" else {}
+
+
+def _pyarrow_parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError("Parquet needs pyarrow: pip install 'bestarm-bai[big]'") from error
+    return pyarrow.parquet
+
+
+def _chosen_types(
+    paths: Sequence[Path], schemas: Sequence[dict[str, Any]], chosen: Sequence[str], cost: str | None
+) -> Iterator[tuple[Path, str, Any]]:
+    for path, schema in zip(paths, schemas, strict=True):
+        for name in [*chosen, *([] if cost is None else [cost])]:
+            if name not in schema:
+                raise ArmsError(f"{path}: {UnknownNameError('column', name, schema)}")
+            if name != cost:
+                yield path, name, schema[name]
+
+
+def _number_type(path: Path, name: str, kind: Any) -> np.dtype[Any]:
+    import pyarrow.types as types
+
+    if types.is_float32(kind):
+        return np.dtype(np.float32)
+    if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        return np.dtype(np.float64)
+    raise ArmsError(f"{path}: column {name!r}: expected numbers, found the type {kind}; choose columns without it")
