@@ -5,8 +5,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from bestarm.core import Policy
+from bestarm.designs.blend import WithTargets
 from bestarm.designs.directions import EachPair
 from bestarm.designs.greedy import Greedy
+from bestarm.designs.many import BySize, Sparse
 from bestarm.designs.optimal import Multiplicative, WolfeAtwood
 from bestarm.designs.protocols import Rounded
 from bestarm.designs.rounding import AutoRound
@@ -22,6 +24,8 @@ from bestarm.models.any_regressor import AnyRegressor
 from bestarm.models.glm import GLM, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
+from bestarm.models.weighed import Weighed
+from bestarm.policies.auto import Auto
 from bestarm.policies.bayesgap import Azizi2021, BayesGap
 from bestarm.policies.belief import KernelPrior, LinearPrior, SeparatePrior
 from bestarm.policies.classics import (
@@ -46,7 +50,7 @@ from bestarm.policies.thompson import Thompson
 from bestarm.policies.top_two import TopTwo
 from bestarm.policies.ucb import UCBGLM, LinUCB, Once
 
-fwg = Rounded(WolfeAtwood(start=Multiplicative()), AutoRound())
+fwg = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
 literal = VertexDirection(LineSearch(), iterations=100, tolerance=0.0)
 fwg_literal = Rounded(literal, AutoRound())
 trimmed = Trimmed(WolfeAtwood())
@@ -67,6 +71,9 @@ class Entry:
 
 
 ENTRIES: dict[str, Entry] = {
+    "auto": Entry(
+        Auto(), "the default: learns from the rewards how much structure to trust; pulls what tells most"
+    ),
     "gse-lin": Entry(Elimination(Linear(), Uniform()), "GSE, linear model, uniform exploration"),
     "gse-lin-fwg": Entry(Elimination(Linear(), fwg), "GSE, linear model, G-optimal exploration"),
     "gse-lin-fwg-literal": Entry(
@@ -88,6 +95,10 @@ ENTRIES: dict[str, Entry] = {
     ),
     "gse-lin-fwg-pooled": Entry(
         Elimination(Linear(), fwg, memory=AllStages()), "gse-lin-fwg, fitted to the data of all stages"
+    ),
+    "gse-auto": Entry(
+        Elimination(Weighed(), WithTargets(xy), measure=AllArms(), memory=AllStages()),
+        "GSE that learns how much structure to trust: all data, any arm measurable, half the pulls on survivors",
     ),
     "gse-lin-cluster": Entry(Elimination(Linear(), Clustered()), "GSE, linear model, equal budget for each cluster"),
     "gse-log": Entry(Elimination(GLM(Logistic()), Uniform()), "GSE, logistic model, uniform exploration", binary=True),

@@ -9,7 +9,7 @@ from typing import Any
 
 from bestarm.errors import InputError, UnknownNameError
 
-HOMES = ("models", "designs", "policies", "embeddings", "kernels", "estimators")
+HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")
 
 
 def to_dict(value: Any) -> Any:

@@ -1,0 +1,303 @@
+"""The default policy: learn from the rewards how much structure to trust, and tell the leader from its challenger.
+
+Several hypotheses about the means (`structures`) are held at once, each a normal posterior, weighted by evidence.
+The leader i has the largest mixed mean. Its challenger j is the arm that could most easily be better:
+
+    j = argmin  m_i − m_j − w sd(f_i − f_j),
+
+and the arm pulled is the one, of all arms, that tells the two apart best where it matters:
+
+    q = argmax  Σ_a w_a (C_a[q,i] − C_a[q,j])² / ((C_a[q,q] + σ_a²/c) Var_a(f_i − f_j)),
+
+with w_a, m_a, C_a, σ_a² the weight, means, covariance and noise of hypothesis a and c the pulls it is to get.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Any
+
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Tally, Totals, namespace
+from bestarm.designs.active import ActiveSet
+from bestarm.designs.optimal import Multiplicative, WolfeAtwood
+from bestarm.designs.protocols import Design, Rounded
+from bestarm.designs.rounding import AutoRound
+from bestarm.errors import InputError
+from bestarm.linalg import Candidates, one_hot, pick, row, tally, top
+from bestarm.models.linear import Linear
+from bestarm.models.weighed import Weighed
+from bestarm.policies.elimination import Elimination
+from bestarm.policies.rules import put
+from bestarm.structures.bases import standardised
+from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, structures
+from bestarm.structures.mixture import Mixture, weigh
+
+MANY = 5000  # arms from which the first design is solved on an active set
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What is thought of the arms in play: a few hypotheses, each with its weight, and the weight of every kind."""
+
+    arms: Array  # those in play, (..., m)
+    weight: Array  # (..., g)
+    mean: Array  # (..., g, m)
+    covariance: Array  # (..., g, m, m)
+    noise: Array  # σ², (..., g)
+    kinds: Array  # (..., kinds)
+    doubt: Array  # the weight of all nonlinear kinds, (...)
+
+    @property
+    def mixed(self) -> Array:
+        """The mean of the mixture, `(..., m)`."""
+        return namespace(self.mean).sum(self.weight[..., None] * self.mean, axis=-2)
+
+    def after(self, arm: Array, times: Array, total: Array | None) -> "Opinion":
+        """Return the opinion after position `arm` `(...)` was pulled `times` `(...)` with sum `total`; None: unseen."""
+        xp = namespace(self.mean)
+        where = xp.broadcast_to(arm[..., None], self.weight.shape)
+        column = row(self.covariance, where)
+        times = times[..., None]
+        spread = self.noise + times * pick(column, where)
+        u = column * xp.sqrt(times / spread)[..., None]
+        covariance = self.covariance - u[..., :, None] * u[..., None, :]
+        if total is None:
+            return replace(self, covariance=covariance)
+        surprise = (total[..., None] - times * pick(self.mean, where)) / spread
+        return replace(self, mean=self.mean + column * surprise[..., None], covariance=covariance)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The state: all rewards so far, the hypotheses, and what they make of the rewards."""
+
+    problem: Problem
+    made: Structures
+    known: Tally
+    spent: int
+    fresh: int  # pulls when the hypotheses were last weighed
+    opinion: Opinion | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Find the best arm with no setting at all: the noise may be unknown, the features may lie.
+
+    The first `share` of the budget is a D-optimal design; the rest is spent in at most `steps` small steps, or in
+    `rounds` rounds of several steps planned jointly. Hypotheses are weighed again when the pulls have grown by
+    `refresh`. Beyond `working` arms, only that many take part between two weighings: the most promising and the most
+    telling. From `most` arms on, `beyond` plays instead.
+
+    >>> import numpy as np
+    >>> policy = Auto()
+    >>> state = policy.start(Problem(np.eye(4), budget=40))
+    >>> policy.ask(state, np.random.default_rng(0)).total
+    8
+    """
+
+    rounds: int | None = None
+    share: float = 0.2
+    steps: int = 200
+    width: float = 2.0
+    doubting: float = 1.0  # added to the width in proportion to the weight of nonlinear kinds
+    hedge: float = 0.15  # the least weight of separate means, in proportion to that of nonlinear kinds
+    refresh: float = 1.4
+    kept: int = 3  # hypotheses that take part in decisions, the best of each of the weightiest kinds
+    kinds: tuple[Kind, ...] = KINDS
+    scaling: Scaling = Scaling()
+    design: Design = Rounded(WolfeAtwood(start=Multiplicative()), AutoRound())
+    design_many: Design = Rounded(ActiveSet(), AutoRound())
+    working: int = 256
+    most: int = 200_000
+    beyond: Policy[Any] = Elimination(Linear(), Rounded(ActiveSet(), AutoRound()))
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None and (self.rounds < 1 or self.rounds != int(self.rounds)):
+            raise InputError(f"rounds must be a whole number, at least 1; given {self.rounds}")
+        if not 0 < self.share <= 1:
+            raise InputError(f"share must lie between 0 and 1; given {self.share}")
+
+    @property
+    def model(self) -> Weighed:
+        """The reward model it judges by."""
+        return Weighed(self.hedge, self.kept, self.kinds, self.scaling)
+
+    def start(self, problem: Problem) -> Any:
+        if problem.arms > self.most:
+            return self.beyond.start(problem)
+        zero = namespace(problem.features).zeros_like(problem.features[..., 0])
+        made = structures(problem.features, problem.budget, self.kinds, self.scaling)
+        return Trial(problem, made, Tally(zero, zero, zero), 0, 0, None)
+
+    def ask(self, state: Any, rng: Random) -> Pulls | None:
+        if not isinstance(state, Trial):
+            return self.beyond.ask(state, rng)
+        left = state.problem.budget - state.spent
+        if left <= 0 or state.problem.arms == 1:
+            return None
+        if state.opinion is None:
+            return self._first(state.problem, rng)
+        chunk = self._chunk(state.problem)
+        if self.rounds is None:
+            arm = self._next(state.opinion, state, min(chunk, left))
+            arms = pick(state.opinion.arms, arm)[..., None]
+            return Pulls(arms, namespace(arms).ones_like(arms) * min(chunk, left))
+        return self._round(state, min(left, self._size(state)), chunk)
+
+    def tell(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
+        if not isinstance(state, Trial):
+            return self.beyond.tell(state, pulls, totals)
+        xp = namespace(totals.sums)
+        known = state.known + tally(pulls, totals, state.problem.arms)
+        spent = state.spent + pulls.total
+        state = replace(state, known=known, spent=spent)
+        over = spent >= state.problem.budget
+        if state.opinion is None or pulls.arms.shape[-1] > 1 or over or spent >= self.refresh * state.fresh:
+            return replace(state, fresh=spent, opinion=self._weighed(state))
+        place = _place(state.opinion.arms, pulls.arms[..., 0])
+        if place is None:
+            return replace(state, fresh=spent, opinion=self._weighed(state))
+        times = xp.astype(pulls.times[..., 0], totals.sums.dtype)
+        return replace(state, opinion=state.opinion.after(place, times, totals.sums[..., 0]))
+
+    def recommend(self, state: Any) -> Array:
+        """Return argmax_i min_j P(f_i > f_j), the arm no other is likely to beat."""
+        if not isinstance(state, Trial):
+            return self.beyond.recommend(state)
+        if state.opinion is None:
+            xp = namespace(state.known.sums)
+            return xp.zeros(state.known.sums.shape[:-1], dtype=xp.int64)
+        o = state.opinion
+        xp = namespace(o.mean)
+        variance = xp.linalg.diagonal(o.covariance)
+        apart = variance[..., :, None] + variance[..., None, :] - 2 * o.covariance
+        z = (o.mean[..., :, None] - o.mean[..., None, :]) / xp.sqrt(xp.maximum(apart, 1e-290))
+        better = xp.sum(o.weight[..., None, None] * _normal(z), axis=-3)
+        better = better + xp.eye(o.mean.shape[-1], dtype=o.mean.dtype)
+        return pick(o.arms, xp.argmax(xp.min(better, axis=-1), axis=-1))
+
+    def belief(self, state: Any) -> dict[str, float]:
+        """Return the weight of every kind of hypothesis in a run by itself, the largest first."""
+        if not isinstance(state, Trial) or state.opinion is None:
+            return {}
+        weights = {kind.name: float(state.opinion.kinds[j]) for j, kind in enumerate(self.kinds)}
+        return dict(sorted(weights.items(), key=lambda item: -item[1]))
+
+    def _first(self, problem: Problem, rng: Random) -> Pulls:
+        """Return the first pulls: a D-optimal design for a linear model with an intercept."""
+        xp = namespace(problem.features)
+        one = xp.ones_like(problem.features[..., :1])
+        candidates = Candidates.of(xp.concat([standardised(problem.features), one], axis=-1))
+        design = self.design_many if problem.arms > MANY else self.design
+        times = design.allocate(candidates, self._opening(problem), rng)
+        return Pulls(xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), times.shape), times)
+
+    def _opening(self, problem: Problem) -> int:
+        share = self.share if self.rounds is None else max(self.share, 1 / self.rounds)
+        least = min(2 * problem.features.shape[-1], problem.arms, problem.budget // 2 + 1)
+        return min(problem.budget, max(ceil(share * problem.budget), int(least)))
+
+    def _chunk(self, problem: Problem) -> int:
+        """Return the pulls of one step."""
+        return max(1, round((problem.budget - self._opening(problem)) / self.steps))
+
+    def _size(self, state: Trial) -> int:
+        """Return the pulls of the next round: what is left, spread evenly over the rounds that are left."""
+        assert self.rounds is not None
+        opening = self._opening(state.problem)
+        rest = state.problem.budget - opening
+        done = state.spent - opening
+        each = ceil(rest / max(self.rounds - 1, 1))
+        return each - done % each
+
+    def _round(self, state: Trial, size: int, chunk: int) -> Pulls:
+        """Return a round of `size` pulls: steps planned one after the other, the rewards of none of them seen."""
+        assert state.opinion is not None
+        xp = namespace(state.known.sums)
+        opinion, known = state.opinion, state.known
+        times = xp.zeros(opinion.arms.shape, dtype=xp.int64)
+        for done in range(0, size, chunk):
+            count = min(chunk, size - done)
+            arm = self._next(opinion, replace(state, known=known), count)
+            hot = one_hot(arm, times.shape[-1], known.counts.dtype)
+            opinion = opinion.after(arm, xp.ones_like(known.counts[..., 0]) * count, None)
+            times = times + xp.astype(hot, xp.int64) * count
+            seen = one_hot(pick(opinion.arms, arm), known.counts.shape[-1], known.counts.dtype) * count
+            known = replace(known, counts=known.counts + seen)
+        return Pulls(opinion.arms, times)
+
+    def _next(self, o: Opinion, state: Trial, count: int) -> Array:
+        """Return the position `(...)`, among the arms in play, of the arm to pull `count` times."""
+        xp = namespace(o.mean)
+        mixed = o.mixed
+        leader = xp.argmax(mixed, axis=-1)
+        each = xp.broadcast_to(leader[..., None], o.weight.shape)
+        with_leader = row(o.covariance, each)
+        variance = xp.linalg.diagonal(o.covariance)
+        apart = xp.maximum(variance + pick(variance, each)[..., None] - 2 * with_leader, 0.0)
+        behind = pick(o.mean, each)[..., None] - o.mean
+        gap = pick(mixed, leader)[..., None] - mixed
+        weight = o.weight[..., None]
+        mixture = xp.sum(weight * (apart + behind * behind), axis=-2) - gap * gap
+        width = (self.width + self.doubting * o.doubt)[..., None]
+        cost = put(gap - width * xp.sqrt(xp.maximum(mixture, 0.0)), leader, xp.inf)
+        rival = xp.argmin(cost, axis=-1)
+        other = xp.broadcast_to(rival[..., None], o.weight.shape)
+        telling = with_leader - row(o.covariance, other)
+        between = xp.maximum(pick(apart, other), 1e-290)[..., None]
+        gain = weight * telling * telling / (variance + o.noise[..., None] / count) / between
+        arm = xp.argmax(xp.sum(gain, axis=-2), axis=-1)
+        return self._covered(o, state, mixed, width, arm)
+
+    def _covered(self, o: Opinion, state: Trial, mixed: Array, width: Array, arm: Array) -> Array:
+        """Return `arm`, or an arm not pulled yet while fewer were tried than the doubt in linear means asks for."""
+        xp = namespace(o.mean)
+        counts = state.known.counts
+        tried = xp.sum(xp.astype(counts > 0, counts.dtype), axis=-1)
+        wanted = xp.minimum(o.doubt * counts.shape[-1], 0.5 * state.problem.budget * xp.ones_like(o.doubt))
+        short = tried < wanted
+        if not bool(xp.any(short)):
+            return arm
+        weight = o.weight[..., None]
+        off = o.mean - mixed[..., None, :]
+        spread = xp.sum(weight * (xp.linalg.diagonal(o.covariance) + off * off), axis=-2)
+        reach = mixed + width * xp.sqrt(xp.maximum(spread, 0.0))
+        fresh = xp.take_along_axis(counts, o.arms, axis=-1) == 0
+        best = xp.argmax(xp.where(fresh, reach, -xp.inf * xp.ones_like(reach)), axis=-1)
+        return xp.where(short & xp.any(fresh, axis=-1), best, arm)
+
+    def _weighed(self, state: Trial) -> Opinion:
+        """Return the opinion that all rewards so far lead to."""
+        xp = namespace(state.known.sums)
+        batch = state.known.sums.shape[:-1]
+        mixture = weigh(state.made, self.kinds, state.known, self.hedge, self.kept, self.working)
+        arms = self._working(mixture)
+        mean, covariance = mixture.moments(arms)
+        found = (arms, mixture.weight, mean, covariance, mixture.noise, mixture.kinds, mixture.doubt)
+        return Opinion(*(xp.reshape(part, (*batch, *part.shape[1:])) for part in found))
+
+    def _working(self, mixture: Mixture) -> Array:
+        """Return the arms in play: all, or where there are many the most promising and the most pulled."""
+        counts = mixture.known.counts
+        xp = namespace(counts)
+        size, arms = counts.shape
+        if arms <= self.working:
+            return xp.broadcast_to(xp.arange(arms, dtype=xp.int64), (size, arms))
+        mean, deviation = mixture.marginals()
+        reach = mean + (self.width + self.doubting) * deviation
+        place = xp.argsort(top(counts, arms), axis=-1)  # how many arms were pulled more often
+        scout = (place < self.working // 4) & (counts > 0)
+        return xp.sort(top(xp.where(scout, xp.inf * xp.ones_like(reach), reach), self.working), axis=-1)
+
+
+def _place(arms: Array, arm: Array) -> Array | None:
+    """Return the position of `arm` `(...)` in `arms` `(..., m)`; None where some replication does not have it."""
+    xp = namespace(arms)
+    there = arms == arm[..., None]
+    return xp.argmax(xp.astype(there, xp.int64), axis=-1) if bool(xp.all(xp.any(there, axis=-1))) else None
+
+
+def _normal(z: Array) -> Array:
+    """Return the normal distribution function, to three digits: a logistic curve of a cubic."""
+    xp = namespace(z)
+    z = xp.clip(z, -9.0, 9.0)
+    return (1 + xp.tanh(0.7978845608 * (z + 0.044715 * z * z * z))) / 2

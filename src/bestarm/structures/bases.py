@@ -1,0 +1,129 @@
+"""Ways in which arms may be alike: features with a scale, which neither a shift nor a unit of the table changes."""
+
+from dataclasses import dataclass
+
+from bestarm.core import Array, namespace
+from bestarm.kernels import Kernel, kernel_features, squared_distances
+from bestarm.linalg import matvec, row, rows
+
+RANK = 64  # features a kernel is given at most; what they leave out counts as each arm's own
+EXACT = 256  # arms up to which those features are eigenvectors, the best there are; beyond, from landmarks
+
+
+@dataclass(frozen=True)
+class Base:
+    """One way in which arms may be alike: features `(..., K, r)` scaled to variance 1 over the arms on average.
+
+    `missing` `(..., K)` is the variance the features leave out, `dimension` `(...)` the effective number of them.
+    """
+
+    features: Array
+    missing: Array
+    dimension: Array
+
+
+def standardised(features: Array) -> Array:
+    """Return features `(..., K, d)` with mean 0 and variance 1 over the arms; constant ones become 0."""
+    xp = namespace(features)
+    centred = features - xp.mean(features, axis=-2, keepdims=True)
+    deviation = xp.sqrt(xp.mean(centred * centred, axis=-2, keepdims=True))
+    size = xp.max(xp.abs(features), axis=-2, keepdims=True)
+    varies = deviation > 1e-9 * size
+    return xp.where(varies, centred / xp.where(varies, deviation, xp.ones_like(deviation)), xp.zeros_like(centred))
+
+
+def sphere_centred(features: Array) -> Array:
+    """Return features `(..., K, d)` less the centre of the sphere nearest to the arms.
+
+    The centre c solves 2 x'c = |x|² − mean|x|² in least squares, x less the mean. Arms of equal length are seen from
+    where that length is measured, wherever the features were moved to since. A centre far outside the arms means that
+    they lie on no sphere: their mean is taken then.
+    """
+    xp = namespace(features)
+    centred = features - xp.mean(features, axis=-2, keepdims=True)
+    squared = xp.vecdot(centred, centred)
+    radius = xp.mean(squared, axis=-1, keepdims=True)
+    centre = matvec(xp.linalg.pinv(2 * centred, rtol=1e-6), squared - radius)
+    near = xp.vecdot(centre, centre)[..., None] <= 100 * radius
+    return centred - xp.where(near, centre, xp.zeros_like(centre))[..., None, :]
+
+
+def linear_base(features: Array) -> Base:
+    """Return the base of a linear model: only inner products matter, so features beyond K are rotated away."""
+    xp = namespace(features)
+    if features.shape[-1] > features.shape[-2]:
+        left, values, _ = xp.linalg.svd(features, full_matrices=False)
+        features = left * values[..., None, :]
+    return _scaled(features, xp.zeros_like(features[..., 0]))
+
+
+def kernel_base(standard: Array, kernel: Kernel) -> Base:
+    """Return the base of a kernel on standardised features, at the length of the root mean squared distance."""
+    xp = namespace(standard)
+    arms = standard.shape[-2]
+    # the mean squared distance of two arms is twice the mean squared length of centred features
+    length = xp.sqrt(2 * xp.mean(xp.vecdot(standard, standard), axis=-1))[..., None, None]
+    z = standard / xp.where(length > 0, length, xp.ones_like(length))
+    if arms <= EXACT:
+        found = kernel_features(kernel(z, z), min(arms, RANK))
+    else:
+        landmarks = rows(z, _spread_out(z, RANK))
+        root = kernel_features(kernel(landmarks, landmarks))
+        squared = xp.vecdot(root, root, axis=-2)[..., None, :]
+        found = kernel(z, landmarks) @ (root / xp.where(squared > 0, squared, xp.ones_like(squared)))
+    missing = xp.maximum(1 - xp.vecdot(found, found), 0.0)
+    return _scaled(found - xp.mean(found, axis=-2, keepdims=True), xp.where(missing > 1e-9, missing, 0.0))
+
+
+def _spread_out(z: Array, count: int) -> Array:
+    """Return `count` arms `(..., count)` far from one another: each the farthest from those before it."""
+    xp = namespace(z)
+    chosen = [xp.argmax(xp.vecdot(z, z), axis=-1)]
+    distance = squared_distances(z, row(z, chosen[0])[..., None, :])[..., 0]
+    for _ in range(count - 1):
+        chosen.append(xp.argmax(distance, axis=-1))
+        distance = xp.minimum(distance, squared_distances(z, row(z, chosen[-1])[..., None, :])[..., 0])
+    return xp.stack(chosen, axis=-1)
+
+
+def _scaled(features: Array, missing: Array) -> Base:
+    """Return the base with variance 1 over the arms on average, and its dimension (Σλ)²/Σλ² about the mean."""
+    xp = namespace(features)
+    centred = features - xp.mean(features, axis=-2, keepdims=True)
+    arms = features.shape[-2]
+    gram = xp.matrix_transpose(centred) @ centred
+    trace = xp.sum(xp.linalg.diagonal(gram), axis=-1) + xp.sum(missing, axis=-1)
+    some = trace > 0
+    trace = xp.where(some, trace, xp.ones_like(trace))
+    squared = xp.sum(gram * gram, axis=(-2, -1)) + xp.sum(missing * missing, axis=-1)
+    dimension = xp.where(some, trace * trace / xp.where(some, squared, xp.ones_like(squared)), xp.ones_like(trace))
+    size = (trace / arms)[..., None]
+    return Base(features / xp.sqrt(size)[..., None], missing / size, dimension)
+
+
+def of_rows(bases: dict[str, Base], arms: Array) -> dict[str, Base]:
+    """Return the bases of `arms` `(..., m)` only."""
+    xp = namespace(arms)
+    found = {}
+    for name, base in bases.items():
+        missing = xp.take_along_axis(base.missing, arms, axis=-1)
+        found[name] = Base(rows(base.features, arms), missing, base.dimension)
+    return found
+
+
+def of_replications(bases: dict[str, Base], who: Array) -> dict[str, Base]:
+    """Return the bases `(R, ...)` of the replications `who` `(m,)` only."""
+    xp = namespace(who)
+    parts = ("features", "missing", "dimension")
+    return {n: Base(*(xp.take(getattr(base, part), who, axis=0) for part in parts)) for n, base in bases.items()}
+
+
+def flattened(bases: dict[str, Base]) -> dict[str, Base]:
+    """Return the bases with all leading axes in one."""
+    found = {}
+    for name, base in bases.items():
+        xp = namespace(base.features)
+        features = xp.reshape(base.features, (-1, *base.features.shape[-2:]))
+        missing = xp.reshape(base.missing, (-1, base.missing.shape[-1]))
+        found[name] = Base(features, missing, xp.reshape(base.dimension, (-1,)))
+    return found

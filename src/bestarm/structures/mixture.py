@@ -1,0 +1,153 @@
+"""All hypotheses weighed, and the few that matter put side by side."""
+
+from dataclasses import dataclass, replace
+
+from bestarm.core import Array, Tally, namespace
+from bestarm.linalg import one_hot, pick, top
+from bestarm.structures.bases import Base, flattened, of_replications, of_rows
+from bestarm.structures.evidence import Data, evidence
+from bestarm.structures.hypotheses import Kind, SeparateMeans, Structures
+from bestarm.structures.posterior import Outlook, Posterior, posterior
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The posterior of one kind, for the replications `who` that chose it; `own` and `scales` are of its hypothesis."""
+
+    who: Array
+    posterior: Posterior
+    own: Array
+    scales: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """In each of R replications, the best hypothesis of each of the weightiest `g` kinds.
+
+    `order` brings what the pieces say one after the other back to replications and their kinds, `(R, g)`.
+    """
+
+    known: Tally  # of all arms, (R, K)
+    bases: dict[str, Base]
+    pieces: tuple[Piece, ...]
+    order: Array
+    weight: Array  # (R, g)
+    noise: Array  # σ², (R, g)
+    kinds: Array  # the weight of every kind, (R, kinds)
+    doubt: Array  # the weight of all nonlinear kinds, (R,)
+
+    def moments(self, arms: Array) -> tuple[Array, Array]:
+        """Return the means `(R, g, m)` and covariances `(R, g, m, m)` of `arms` `(R, m)`."""
+        looks = self._looks(arms)
+        mean = self._ordered([look.mean for look in looks])
+        covariance = self._ordered([look.covariance for look in looks])
+        return mean, covariance * self.noise[..., None, None]
+
+    def marginals(self) -> tuple[Array, Array]:
+        """Return the mean and the standard deviation of every arm in the mixture, `(R, K)`."""
+        looks = self._looks(None)
+        xp = namespace(self.weight)
+        mean = self._ordered([look.mean for look in looks])
+        variance = self._ordered([look.variance for look in looks]) * self.noise[..., None]
+        weight = self.weight[..., None]
+        mixed = xp.sum(weight * mean, axis=-2)
+        off = mean - mixed[..., None, :]
+        return mixed, xp.sqrt(xp.maximum(xp.sum(weight * (variance + off * off), axis=-2), 0.0))
+
+    def _ordered(self, parts: list[Array]) -> Array:
+        xp = namespace(self.weight)
+        array = xp.take(xp.concat(parts, axis=0), self.order, axis=0)
+        return xp.reshape(array, (*self.weight.shape, *array.shape[1:]))
+
+    def _looks(self, arms: Array | None) -> list[Outlook]:
+        """Return what each piece thinks of `arms` `(R, m)`, or of all."""
+        xp = namespace(self.weight)
+        found = []
+        for piece in self.pieces:
+            names = piece.posterior.names
+            bases = of_replications({name: self.bases[name] for name in names}, piece.who)
+            counts, sums = (xp.take(a, piece.who, axis=0) for a in (self.known.counts, self.known.sums))
+            if arms is not None and arms.shape[-1] < counts.shape[-1]:
+                mine = xp.take(arms, piece.who, axis=0)
+                bases = of_rows(bases, mine)
+                counts, sums = (xp.take_along_axis(a, mine, axis=-1) for a in (counts, sums))
+            means = sums / xp.maximum(counts, xp.ones_like(counts))
+            own = Data(counts, means, piece.own, piece.own, bases).own(names, piece.scales, piece.own[..., None])
+            found.append(piece.posterior.arms(bases, counts, means, own))
+        return found
+
+
+def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float, kept: int, many: int) -> Mixture:
+    """Return the mixture after the rewards `known` `(..., K)`, its leading axes in one.
+
+    Separate means have at least `hedge` times the weight of nonlinear kinds: smoothness that served so far may fail
+    for the one arm that matters. Beyond `many` arms only those pulled are looked at.
+    """
+    xp = namespace(known.sums)
+    known = Tally(*(xp.reshape(a, (-1, a.shape[-1])) for a in (known.counts, known.sums, known.squares)))
+    bases = flattened(made.bases)
+    scaled = (replace(h, scales=tuple(xp.reshape(s, (-1,)) for s in h.scales)) for h in made.hypotheses)
+    made = Structures(bases, tuple(scaled))
+    data = _seen(known, bases, many)
+    logs, noise = evidence(made, data)
+    weights = xp.exp(logs - xp.max(logs, axis=-1, keepdims=True))
+    weights = weights / xp.sum(weights, axis=-1, keepdims=True)
+    members = [xp.asarray(made.members(kind.name)) for kind in kinds]
+    each = xp.stack([xp.sum(xp.take(weights, mine, axis=-1), axis=-1) for mine in members], axis=-1)
+    bent = xp.asarray([float(kind.nonlinear) for kind in kinds], dtype=each.dtype)
+    doubt = xp.sum(each * bent, axis=-1)
+    held = _hedged(each, kinds, hedge * doubt)
+    chosen = top(held, min(kept, len(kinds)))
+    weight = xp.take_along_axis(held, chosen, axis=-1)
+    weight = weight / xp.sum(weight, axis=-1, keepdims=True)
+    slots = xp.reshape(chosen, (-1,))
+    pieces, places, noises = [], [], []
+    for k, mine in enumerate(members):
+        at = xp.nonzero(slots == k)[0]
+        if at.shape[0] == 0:
+            continue
+        who = at // chosen.shape[-1]
+        best = xp.argmax(xp.take(xp.take(weights, who, axis=0), mine, axis=-1), axis=-1)
+        pieces.append(_piece(made, kinds[k].name, data, who, best))
+        places.append(at)
+        noises.append(pick(xp.take(xp.take(noise, who, axis=0), mine, axis=-1), best))
+    order = xp.argsort(xp.concat(places))
+    spread = xp.reshape(xp.take(xp.concat(noises), order, axis=0), chosen.shape)
+    return Mixture(known, bases, tuple(pieces), order, weight, spread, each, doubt)
+
+
+def _seen(known: Tally, bases: dict[str, Base], many: int) -> Data:
+    """Return the data of all arms; where there are many, of those pulled."""
+    xp = namespace(known.counts)
+    if known.counts.shape[-1] <= many:
+        return Data.of(known, bases)
+    most = int(xp.max(xp.sum(xp.astype(known.counts > 0, xp.int64), axis=-1)))
+    arms = xp.sort(top(known.counts, max(most, 1)), axis=-1)
+    parts = (known.counts, known.sums, known.squares)
+    return Data.of(Tally(*(xp.take_along_axis(a, arms, axis=-1) for a in parts)), of_rows(bases, arms))
+
+
+def _hedged(each: Array, kinds: tuple[Kind, ...], least: Array) -> Array:
+    """Return the weights of kinds with at least `least` `(R,)` on separate means."""
+    xp = namespace(each)
+    places = [j for j, kind in enumerate(kinds) if isinstance(kind, SeparateMeans)]
+    if not places:
+        return each
+    raised = xp.maximum(each, one_hot(xp.asarray(places[0]), each.shape[-1], each.dtype) * least[..., None])
+    return raised / xp.sum(raised, axis=-1, keepdims=True)
+
+
+def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> Piece:
+    """Return the posterior of the hypothesis `best` `(m,)` of a kind, in the replications `who` `(m,)`."""
+    xp = namespace(data.means)
+    group = [made.hypotheses[j] for j in made.members(kind)]
+    names, intercept = group[0].bases, group[0].intercept
+    scales = tuple(
+        pick(xp.take(xp.stack([h.scales[p] for h in group], axis=-1), who, axis=0), best) for p in range(len(names))
+    )
+    own = xp.take(xp.asarray([h.own for h in group], dtype=data.means.dtype), best)
+    counts, means, within, squares = (
+        xp.take(a, who, axis=0) for a in (data.counts, data.means, data.within, data.squares)
+    )
+    part = Data(counts, means, within, squares, of_replications({n: data.bases[n] for n in names}, who))
+    return Piece(who, posterior(names, scales, part.own(names, scales, own[..., None]), intercept, part), own, scales)

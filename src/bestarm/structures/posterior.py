@@ -1,0 +1,97 @@
+"""What a hypothesis makes of the rewards: a normal posterior, held in features, for any arms."""
+
+from dataclasses import dataclass
+
+from bestarm.core import Array, namespace
+from bestarm.linalg import matvec
+from bestarm.structures.bases import Base
+from bestarm.structures.evidence import Data
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The posterior of one hypothesis, in units of σ², from which that of any arms follows."""
+
+    names: tuple[str, ...]
+    roots: tuple[Array, ...]
+    inverse: Array | None  # of I + Φ'NΦ, (..., p, p), Φ the features times √c
+    slope: Array | None  # what 1 says of the coefficients, (..., p)
+    shift: Array | None  # what y says of them
+    intercept: Array  # (...)
+    spread: Array  # its variance, (...)
+
+    def arms(self, bases: dict[str, Base], counts: Array, means: Array, own: Array) -> "Outlook":
+        """Return what is thought of arms with these features, `counts`, `means` and `own` variances `(..., m)`."""
+        xp = namespace(counts)
+        one = xp.ones_like(counts)
+        if self.inverse is None:
+            table, smooth, level = None, xp.zeros_like(counts), one
+        else:
+            table = _table(self.names, self.roots, bases)
+            smooth = matvec(table, self.shift)
+            level = one - matvec(table, self.slope)
+        kept = 1 / (1 + counts * own)  # the share of the hypothesis in an arm's mean; the rest is its own
+        mean = (1 - kept) * means + kept * (smooth + self.intercept[..., None] * level)
+        return Outlook(mean, table, self.inverse, level, self.spread, kept, own * kept)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Means `(..., m)` of some arms, with what their covariance is made of."""
+
+    mean: Array
+    table: Array | None
+    inverse: Array | None
+    level: Array
+    spread: Array
+    kept: Array
+    own: Array
+
+    @property
+    def variance(self) -> Array:
+        """The variances `(..., m)`."""
+        xp = namespace(self.mean)
+        total = self.spread[..., None] * self.level * self.level
+        if self.table is not None:
+            total = total + xp.vecdot(self.table @ self.inverse, self.table)
+        return self.kept * self.kept * total + self.own
+
+    @property
+    def covariance(self) -> Array:
+        """The covariance `(..., m, m)`."""
+        xp = namespace(self.mean)
+        tilted = self.level * self.kept
+        total = (self.spread[..., None] * tilted)[..., :, None] * tilted[..., None, :]
+        if self.table is not None:
+            table = self.table * self.kept[..., None]
+            total = total + (table @ self.inverse) @ xp.matrix_transpose(table)
+        return total + self.own[..., None] * xp.eye(self.own.shape[-1], dtype=self.own.dtype)
+
+
+def _table(names: tuple[str, ...], roots: tuple[Array, ...], bases: dict[str, Base]) -> Array:
+    pairs = zip(names, roots, strict=True)
+    parts = [bases[name].features * root[..., None, None] for name, root in pairs]
+    return namespace(parts[0]).concat(parts, axis=-1)
+
+
+def posterior(names: tuple[str, ...], scales: tuple[Array, ...], own: Array, intercept: bool, data: Data) -> Posterior:
+    """Return the posterior of a hypothesis given data; `own` `(..., K)` includes what its bases leave out."""
+    xp = namespace(data.means)
+    weight = data.counts / (1 + data.counts * own)
+    one = xp.ones_like(data.means)
+    roots = tuple(xp.sqrt(scale) for scale in scales)
+    inverse, slope, shift, level, smooth = None, None, None, one, xp.zeros_like(one)
+    if names:
+        table = _table(names, roots, data.bases)
+        weighted = table * weight[..., None]
+        transposed = xp.matrix_transpose(weighted)
+        inverse = xp.linalg.inv(transposed @ table + xp.eye(table.shape[-1], dtype=table.dtype))
+        slope = matvec(inverse, matvec(transposed, one))
+        shift = matvec(inverse, matvec(transposed, data.means))
+        level, smooth = one - matvec(table, slope), matvec(table, shift)
+    zero = xp.zeros_like(data.within)
+    if not intercept:
+        return Posterior(names, roots, inverse, slope, shift, zero, zero)
+    information = xp.sum(weight * level, axis=-1) + 1e-9
+    level_at = xp.sum(weight * (data.means - smooth), axis=-1) / information
+    return Posterior(names, roots, inverse, slope, shift, level_at, 1 / information)
