@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from bestarm.core import Array, namespace
-from bestarm.kernels import Kernel, kernel_features, squared_distances
+from bestarm.kernels import Kernel, kernel_features
 from bestarm.linalg import matvec, row, rows
 
 RANK = 64  # features a kernel is given at most; what they leave out counts as each arm's own
+BLOCK = 4096  # rows a kernel is evaluated on at once: they stay in cache
 EXACT = 256  # arms up to which those features are eigenvectors, the best there are; beyond, from landmarks
 
 
@@ -70,7 +71,9 @@ def kernel_base(standard: Array, kernel: Kernel) -> Base:
         landmarks = rows(z, _spread_out(z, RANK))
         root = kernel_features(kernel(landmarks, landmarks))
         squared = xp.vecdot(root, root, axis=-2)[..., None, :]
-        found = kernel(z, landmarks) @ (root / xp.where(squared > 0, squared, xp.ones_like(squared)))
+        turn = root / xp.where(squared > 0, squared, xp.ones_like(squared))
+        parts = [z[..., start : start + BLOCK, :] for start in range(0, arms, BLOCK)]
+        found = xp.concat([kernel(part, landmarks) @ turn for part in parts], axis=-2)
     missing = xp.maximum(1 - xp.vecdot(found, found), 0.0)
     return _scaled(found - xp.mean(found, axis=-2, keepdims=True), xp.where(missing > 1e-9, missing, 0.0))
 
@@ -78,11 +81,13 @@ def kernel_base(standard: Array, kernel: Kernel) -> Base:
 def _spread_out(z: Array, count: int) -> Array:
     """Return `count` arms `(..., count)` far from one another: each the farthest from those before it."""
     xp = namespace(z)
-    chosen = [xp.argmax(xp.vecdot(z, z), axis=-1)]
-    distance = squared_distances(z, row(z, chosen[0])[..., None, :])[..., 0]
+    length = xp.vecdot(z, z)
+    chosen = [xp.argmax(length, axis=-1)]
+    distance = xp.inf * xp.ones_like(length)
     for _ in range(count - 1):
+        last = row(z, chosen[-1])
+        distance = xp.minimum(distance, length - 2 * matvec(z, last) + xp.vecdot(last, last)[..., None])
         chosen.append(xp.argmax(distance, axis=-1))
-        distance = xp.minimum(distance, squared_distances(z, row(z, chosen[-1])[..., None, :])[..., 0])
     return xp.stack(chosen, axis=-1)
 
 

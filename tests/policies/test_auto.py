@@ -1,0 +1,82 @@
+"""The default policy: rounds, many arms, units, and what it believes."""
+
+import numpy as np
+import pytest
+
+from bestarm import catalog, instances
+from bestarm.bandits import Bandit, Gaussian, Tape
+from bestarm.core import Problem
+from bestarm.errors import InputError
+from bestarm.play import play
+from bestarm.policies.auto import Auto
+from bestarm.policies.elimination import Contest
+
+
+@pytest.mark.parametrize("change", [lambda x: 1000 * x, lambda x: x + 100])
+def test_the_answer_does_not_depend_on_unit_or_origin_of_the_features(change, rng):
+    bandit = instances.randomized(12, 4, noise_variance=1.0, replications=20, rng=rng)
+    tape = Tape.draw(bandit, 120, rng)
+    moved = Tape(change(tape.features), tape.sums, tape.squares)
+    one, two = (play(Auto(), t, 120, 3) for t in (tape, moved))
+    np.testing.assert_array_equal(one.arm, two.arm)
+    np.testing.assert_array_equal(one.counts, two.counts)
+
+
+def test_whether_the_noise_is_told_makes_no_difference(rng):
+    tape = Tape.draw(instances.static(0.5, replications=5), 60, rng)
+    told = Tape(tape.features, tape.sums, tape.squares, 1.0)
+    np.testing.assert_array_equal(play(Auto(), tape, 60, 3).counts, play(Auto(), told, 60, 3).counts)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 5, 10])
+def test_the_whole_budget_is_spent_in_so_many_rounds(rounds, rng):
+    bandit = instances.randomized(16, 4, replications=3, rng=rng)
+    asked = []
+    run = play(Auto(rounds=rounds), bandit, 203, 1, watch=lambda round_: asked.append(round_.pulls.total))
+    assert len(asked) == rounds
+    assert sum(asked) == 203
+    np.testing.assert_array_equal(run.counts.sum(-1), 203)
+
+
+def test_rounds_must_be_a_number_of_rounds():
+    with pytest.raises(InputError, match="rounds must be a whole number"):
+        Auto(rounds=0)
+
+
+def test_more_arms_than_fit_at_once_are_screened(rng):
+    features = rng.standard_normal((3000, 5))
+    bandit = Bandit(features, features @ np.array([1.0, -1.0, 0.5, 0.0, 0.0]), Gaussian(0.25))
+    run = play(catalog.policy("auto"), bandit, 400, 2)
+    assert run.counts.sum() == 400
+    assert (bandit.means > bandit.means[run.arm]).sum() < 5
+    assert run.state.opinion.arms.shape == (256,)
+
+
+def test_more_pulls_than_arms_are_not_needed(rng):
+    features = rng.standard_normal((300, 3))
+    bandit = Bandit(features, features[:, 0], Gaussian(0.01))
+    assert bandit.regret(play(Auto(), bandit, 40, 2).arm) < 0.3
+
+
+def test_the_largest_tables_are_handed_over_to_elimination(rng):
+    state = Auto(most=100).start(Problem(rng.standard_normal((200, 3)), budget=50))
+    assert isinstance(state, Contest)
+
+
+def test_it_says_what_it_believes(rng):
+    bandit = instances.randomized(32, 3, noise_variance=0.1, rng=rng)
+    policy = Auto()
+    run = play(policy, bandit, 300, 1)
+    weights = policy.belief(run.state)
+    assert list(weights) == sorted(weights, key=lambda kind: -weights[kind])
+    assert sum(weights.values()) == pytest.approx(1)
+    assert next(iter(weights)) in ("linear", "affine")
+    assert policy.belief(policy.start(Problem(np.eye(3), 5))) == {}
+
+
+def test_features_that_lie_do_not_mislead_it(rng):
+    means = rng.permuted(np.broadcast_to(np.linspace(-2, 2, 16), (100, 16)), axis=-1)
+    bandit = Bandit(rng.standard_normal((100, 16, 3)), means, Gaussian(1.0))
+    right = bandit.correct(play(Auto(), bandit, 800, 1).arm).mean()
+    fooled = bandit.correct(play(catalog.policy("top-two-lin"), bandit, 800, 1).arm).mean()
+    assert right > 0.8 > 0.5 > fooled

@@ -1,0 +1,148 @@
+"""Laws of the hypotheses: evidence and posteriors equal what the definitions give, and units do not matter."""
+
+import numpy as np
+import pytest
+
+from bestarm.core import Tally
+from bestarm.kernels import Exponential
+from bestarm.structures.bases import kernel_base, linear_base, sphere_centred, standardised
+from bestarm.structures.evidence import Data, evidence
+from bestarm.structures.hypotheses import KINDS, Line, Scaling, SeparateMeans, structures
+from bestarm.structures.mixture import weigh
+from bestarm.structures.posterior import posterior
+
+
+@pytest.fixture
+def known(rng):
+    counts = np.array([3.0, 0.0, 5.0, 1.0, 2.0, 0.0, 4.0])
+    rewards = [rng.normal(1.0 + 0.3 * i, 1.0, int(n)) for i, n in enumerate(counts)]
+    sums, squares = (np.array([f(r) for r in rewards]) for f in (np.sum, lambda r: np.sum(r**2)))
+    return Tally(counts, sums, squares)
+
+
+@pytest.fixture
+def features(rng):
+    return rng.standard_normal((7, 3))
+
+
+OWN = Line("own", "standard", intercept=True, residuals=(2.0,), residual="own")
+
+
+def covariance(h, made):
+    total = h.own * np.eye(7)
+    for name, scale in zip(h.bases, h.scales, strict=True):
+        base = made.bases[name]
+        total = total + scale * (base.features @ base.features.T + np.diag(base.missing))
+    return total
+
+
+def straight(h, made, known):
+    """log evidence and σ² by the definition, one matrix over the arms pulled."""
+    at = np.flatnonzero(known.counts > 0)
+    n, y = known.counts.sum(), known.sums[at] / known.counts[at]
+    within = np.sum(known.squares[at] - known.sums[at] * y)
+    A = covariance(h, made)[np.ix_(at, at)] + np.diag(1 / known.counts[at])
+    inverse, one = np.linalg.inv(A), np.ones(len(at))
+    if h.intercept:
+        y = y - (one @ inverse @ y) / (one @ inverse @ one)
+    left = within + y @ inverse @ y
+    value = h.log_prior - np.linalg.slogdet(A)[1] / 2 - n / 2 * np.log(left)
+    return value - h.intercept * np.log(n + 1) / 2, left / (n - h.intercept)
+
+
+def test_evidence_is_the_marginal_likelihood(features, known):
+    made = structures(features, 40, (*KINDS, OWN), Scaling())
+    logs, variances = evidence(made, Data.of(known, made.bases))
+    by_hand = np.array([straight(h, made, known) for h in made.hypotheses])
+    np.testing.assert_allclose(logs - logs[0], by_hand[:, 0] - by_hand[0, 0], atol=1e-7)
+    np.testing.assert_allclose(variances, by_hand[:, 1], rtol=1e-8)
+
+
+def test_a_posterior_is_the_normal_distribution_given_the_data(features, known):
+    made = structures(features, 40, (*KINDS, OWN), Scaling())
+    data = Data.of(known, made.bases)
+    for h in made.hypotheses:
+        own = data.own(h.bases, h.scales, h.own)
+        seen = posterior(h.bases, h.scales, own, h.intercept, data).arms(made.bases, data.counts, data.means, own)
+        S, at = covariance(h, made), np.flatnonzero(known.counts > 0)
+        inverse = np.linalg.inv(S[np.ix_(at, at)] + np.diag(1 / known.counts[at]))
+        gain, one = S[:, at] @ inverse, np.ones(len(at))
+        mean, spread = gain @ data.means[at], S - gain @ S[at]
+        if h.intercept:  # kriging with an unknown level
+            information, tilt = one @ inverse @ one, 1 - gain @ one
+            level = one @ inverse @ data.means[at] / information
+            mean, spread = mean + level * tilt, spread + np.outer(tilt, tilt) / information
+        np.testing.assert_allclose(seen.mean, mean, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(seen.covariance, spread, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(seen.variance, np.diag(seen.covariance), rtol=1e-9)
+
+
+@pytest.mark.parametrize("change", [lambda x: 1000 * x, lambda x: x + 100, lambda x: 1e-3 * x - 7])
+def test_neither_unit_nor_origin_of_the_features_matters(change, features, known):
+    one, two = (structures(x, 40, KINDS, Scaling()) for x in (features, change(features)))
+    for name in one.bases:
+        gram = [m.bases[name].features @ m.bases[name].features.T for m in (one, two)]
+        np.testing.assert_allclose(*gram, atol=1e-8)
+    logs = [evidence(m, Data.of(known, m.bases))[0] for m in (one, two)]
+    np.testing.assert_allclose(*logs, atol=1e-7)
+
+
+def test_units_of_the_rewards_do_not_matter(features, known):
+    made = structures(features, 40, KINDS, Scaling())
+    bigger = Tally(known.counts, 50 * known.sums, 2500 * known.squares)
+    one, two = (weigh(made, KINDS, k, 0.15, 3, 256) for k in (known, bigger))
+    np.testing.assert_allclose(one.kinds, two.kinds, atol=1e-9)
+    np.testing.assert_allclose(50 * one.marginals()[0], two.marginals()[0], rtol=1e-8)
+
+
+def test_the_centre_of_a_sphere_is_found_wherever_it_was_moved(rng):
+    x = rng.standard_normal((20, 4))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    np.testing.assert_allclose(sphere_centred(3 * x + 5.0), 3 * x, atol=1e-10)
+
+
+def test_a_base_has_variance_one_on_average_and_a_dimension_below_its_rank(features):
+    base = linear_base(standardised(features))
+    centred = base.features - base.features.mean(0)
+    assert np.mean(np.sum(centred**2, 1)) == pytest.approx(1)
+    assert 1 <= base.dimension <= 3 + 1e-9
+
+
+def test_what_a_kernel_loses_to_few_features_every_arm_keeps_for_itself(rng):
+    z = standardised(rng.standard_normal((300, 3)))
+    base = kernel_base(z, Exponential())
+    assert base.features.shape == (300, 64)
+    total = np.sum(base.features**2, 1) + base.missing
+    assert np.mean(total) == pytest.approx(1, rel=0.05)
+    assert np.all(base.missing >= 0)
+
+
+def test_linear_worlds_are_called_linear_and_lawless_ones_separate(rng):
+    x = rng.standard_normal((30, 20, 4))
+    slope = rng.standard_normal((30, 4, 1))
+    counts = np.full((30, 20), 20.0)
+    doubts = {}
+    for name, means in {"linear": (x @ slope)[..., 0], "separate": rng.standard_normal((30, 20))}.items():
+        sums = counts * means + np.sqrt(counts) * rng.standard_normal(means.shape)
+        squares = sums**2 / counts + rng.chisquare(19, means.shape)
+        made = structures(x, 400, KINDS, Scaling())
+        doubts[name] = weigh(made, KINDS, Tally(counts, sums, squares), 0.15, 3, 256).doubt.mean()
+    assert doubts["linear"] < 0.25
+    assert doubts["separate"] > 0.95
+
+
+def test_rewards_without_noise_and_features_without_content_are_borne():
+    zero = np.zeros((4, 2))
+    made = structures(zero, 10, KINDS, Scaling())
+    known = Tally(np.array([2.0, 2.0, 0.0, 1.0]), np.array([2.0, 4.0, 0.0, 3.0]), np.array([2.0, 8.0, 0.0, 9.0]))
+    mixture = weigh(made, KINDS, known, 0.15, 3, 256)
+    assert np.isfinite(mixture.marginals()[0]).all()
+    assert np.isfinite(mixture.weight).all()
+
+
+def test_separate_means_keep_the_hedge(features, known):
+    made = structures(features, 40, KINDS, Scaling())
+    mixture = weigh(made, KINDS, known, 0.5, len(KINDS), 256)
+    place = [isinstance(kind, SeparateMeans) for kind in KINDS].index(True)
+    raised = 0.5 * mixture.doubt[0]
+    assert np.isclose(np.sort(mixture.weight[0]), raised / (1 + raised - mixture.kinds[0, place]), rtol=1e-6).any()
