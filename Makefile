@@ -30,8 +30,9 @@ bench-default: .venv/bench ## the default policy against all the others on the d
 reproduce: .venv/bench ## every figure of the paper and a verdict on each of its claims; about half an hour
 	$(BIN)/bestarm reproduce
 
-docs: .venv/bench ## draw the plots of docs/algorithms again
+docs: .venv/bench ## draw the plots of docs again
 	$(BIN)/python docs/algorithms/plots.py
+	$(BIN)/python docs/designs_at_scale.py
 
 .venv/%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

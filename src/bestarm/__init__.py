@@ -7,6 +7,7 @@ from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
 from bestarm.catalog import model, names, policy
 from bestarm.core import Policy, Problem, Pulls, Tally, Totals
+from bestarm.designs.allocation import Allocation, design
 from bestarm.errors import BestArmError
 from bestarm.linalg import Candidates
 from bestarm.plan import plan
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from bestarm.study import Batch, Study, Trial, create_study, delete_study, get_all_study_names, load_study
 
 __all__ = [
+    "Allocation",
     "Arms",
     "Bandit",
     "Batch",
@@ -37,6 +39,7 @@ __all__ = [
     "Trial",
     "create_study",
     "delete_study",
+    "design",
     "get_all_study_names",
     "load_study",
     "model",

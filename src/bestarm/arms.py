@@ -171,6 +171,12 @@ class Arms:
         return cls.from_frame(_read_csv(path), **options)
 
     @classmethod
+    def from_file(cls, path: str | Path, **options: Any) -> "Arms":
+        """Read arms from a .parquet file or folder, a .npy file with columns x1, x2, ..., or else a CSV file."""
+        kind = ".parquet" if Path(path).is_dir() else Path(path).suffix.lower()
+        return cls.from_frame(READERS.get(kind, _read_csv)(path), **options)
+
+    @classmethod
     def from_arrays(
         cls, features: ArrayLike, ids: Names = None, names: Names = None, *, cost: Floats | None = None
     ) -> "Arms":
@@ -397,3 +403,27 @@ def _read_csv(path: str | Path) -> _Table:
             raise ArmsError(f"{place}: {len(header)} cells expected, as in the header; {len(cells)} found")
     columns = {name: [cells[j].strip() for _, cells in rows] for name, j in header.items()}
     return _Table(columns, [place for place, _ in rows])
+
+
+def _read_parquet(path: str | Path) -> _Table:
+    from bestarm.sources.parquet import parquet_cells
+
+    return _Table(*parquet_cells(Path(path)))
+
+
+def _read_npy(path: str | Path) -> _Table:
+    try:
+        table = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ArmsError(f"{path}: expected a .npy file of numbers; {error}") from error
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise ArmsError(f"{path}: expected K rows of d numbers; found the shape {table.shape} of {table.dtype}")
+    columns = {f"x{j}": [str(cell) for cell in column.tolist()] for j, column in enumerate(table.T, 1)}
+    return _Table(columns, [f"{path}: row {row}" for row in range(1, len(table) + 1)])
+
+
+READERS: dict[str, Callable[[str | Path], _Table]] = {
+    ".parquet": _read_parquet,
+    ".pq": _read_parquet,
+    ".npy": _read_npy,
+}

@@ -3,7 +3,9 @@
 Everything takes any number of leading axes and keeps to the array-API standard.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -172,3 +174,17 @@ def top(score: Array, keep: int) -> Array:
     """Return positions of the `keep` largest scores, best first, ties to the lower position."""
     xp = namespace(score)
     return xp.argsort(-score, axis=-1, stable=True)[..., :keep]
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which products use one core: on blocks in cache, threads cost more than they bring."""
+    context: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return context
+
+
+@cache
+def _libraries() -> Any:
+    from scipy.linalg import lapack  # noqa: F401  has a BLAS of its own, which is known only once it is loaded
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -233,10 +233,10 @@ def test_conjugate_gradients_equal_the_factorisation(rng, monkeypatch):
         (np.zeros((10, 3)), {}, "all others are zero"),
         (np.eye(3), {"tolerance": 0.0}, "tolerance must be a positive number; given 0.0"),
         (np.eye(3), {"costs": [1.0, 2.0]}, "3 numbers expected, one for each row"),
-        (np.eye(3), {"costs": [1.0, -2.0, 1.0]}, "row 1: expected a positive cost, found -2.0"),
-        (np.eye(3), {"costs": [1.0, 1.0, np.nan]}, "row 2: expected a positive cost, found nan"),
+        (np.eye(3), {"costs": [1.0, -2.0, 1.0]}, "row 2: expected a positive cost, found -2.0"),
+        (np.eye(3), {"costs": [1.0, 1.0, np.nan]}, "row 3: expected a positive cost, found nan"),
         (np.eye(3), {"costs": ["dear", "cheap", "free"]}, "costs: expected one number for each row"),
-        (np.array([[1.0, 2.0], [3.0, np.inf]]), {}, "row 1, column 'x2': expected a finite number, found inf"),
+        (np.array([[1.0, 2.0], [3.0, np.inf]]), {}, "row 2, column 'x2': expected a finite number, found inf"),
     ],
 )
 def test_refusals(table, options, message):
@@ -247,7 +247,7 @@ def test_refusals(table, options, message):
 def test_a_row_that_is_not_finite_is_named_among_many(rng):
     table = rng.standard_normal((50_000, 3))
     table[31_415, 1] = np.nan
-    with pytest.raises(ArmsError, match=r"row 31415, column 'x2': expected a finite number, found nan"):
+    with pytest.raises(ArmsError, match=r"row 31416, column 'x2': expected a finite number, found nan"):
         optimal_design(open_source(table))
 
 

@@ -144,17 +144,17 @@ def test_float32_and_whole_numbers(tmp_path, rng):
 def test_a_missing_cell_names_file_row_group_and_column(table, tmp_path):
     table[4321, 2] = np.nan
     path = write(tmp_path / "holes.parquet", table)
-    with pytest.raises(ArmsError, match=r"holes\.parquet: row 4321, row group 4, column 'f2': .* found nan"):
+    with pytest.raises(ArmsError, match=r"holes\.parquet: row 4322, row group 4, column 'f2': .* found nan"):
         optimal_design(open_source(path, block_rows=256))
     cells = pa.array([1.0] * 5 + [None] * 5)
     pq.write_table(pa.table({"a": cells}), path)
-    with pytest.raises(ArmsError, match=r"row 5, row group 0, column 'a': expected a finite number"):
+    with pytest.raises(ArmsError, match=r"row 6, row group 0, column 'a': expected a finite number"):
         optimal_design(open_source(path))
 
 
 def test_a_bad_row_in_a_folder_is_counted_in_its_file(table, tmp_path):
     table[4500, 0] = np.inf
-    with pytest.raises(ArmsError, match=r"part-3\.parquet: row 0, row group 0, column 'f0'"):
+    with pytest.raises(ArmsError, match=r"part-3\.parquet: row 1, row group 0, column 'f0'"):
         optimal_design(open_source(as_folder(table, tmp_path)))
 
 
@@ -228,7 +228,7 @@ def test_costs_in_a_column_must_be_positive(table, tmp_path):
     costs = np.ones(K)
     costs[3210] = 0.0
     path = write(tmp_path / "free.parquet", table, price=costs)
-    with pytest.raises(InputError, match=r"row 3210, row group 3: expected a positive cost, found 0.0"):
+    with pytest.raises(InputError, match=r"row 3211, row group 3: expected a positive cost, found 0.0"):
         optimal_design(open_source(path, cost="price"))
 
 

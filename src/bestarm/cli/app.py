@@ -8,6 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
+from bestarm import report
 from bestarm.errors import BestArmError
 from bestarm.version import __version__
 
@@ -58,6 +59,19 @@ def print_table(rows: list[dict[str, Any]], style: str) -> None:
     widths = {key: max(len(key), *(len(str(row[key])) for row in rows)) for key in rows[0]}
     for row in [{key: key for key in rows[0]}, *rows]:
         click.echo("  ".join(f"{row[key]!s:<{width}}" for key, width in widths.items()).rstrip())
+
+
+def print_answer(row: dict[str, Any], more: dict[str, Any], style: str) -> None:
+    """Print one row of facts; JSON takes `more` along."""
+    if style == "json":
+        click.echo(json.dumps(plain(row | more), indent=1))
+    elif style == "csv":
+        print_table([row], "csv")
+    else:
+        width = max(map(len, row))
+        for key, value in row.items():
+            shown = report.number(value) if isinstance(value, float) else "–" if value is None else str(value)
+            click.echo(f"{key.replace('_', ' '):<{width}}  {shown}")
 
 
 def say(*lines: str) -> None:

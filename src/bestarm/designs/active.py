@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from bestarm.core import Array, namespace
 from bestarm.designs.newton import Floats, improve, leverages, multiplicative
 from bestarm.errors import ArmsError, InputError
-from bestarm.linalg import Candidates
+from bestarm.linalg import Candidates, one_thread
 from bestarm.sources.memory import ArraySource
 from bestarm.sources.priced import PricedSource
 from bestarm.sources.protocols import Rows, Source, beside, to_host
@@ -58,8 +58,9 @@ class Solution:
     """A design over the rows of a table, on its support.
 
     `rows` `(n,)` ascend; `weights` `(n,)` are shares of the money (of the pulls, without costs); `features` `(n, d)`
-    are those rows as given and `coordinates` `(n, r)` in a basis of the span, divided by √cost; `information` `(d, d)`
-    is V = Σ w x x' / c; `certificate` is max_i g_i / r over all rows of the table, in float64, for these very weights.
+    are those rows as given and `coordinates` `(n, r)` in a basis of the span, divided by √cost: `transform` `(d, r)`
+    takes rows to them, and Σ x x' / K = I there over all rows; `information` `(d, d)` is V = Σ w x x' / c;
+    `certificate` is max_i g_i / r over all rows of the table, in float64, for these very weights.
     """
 
     rows: Index
@@ -68,6 +69,7 @@ class Solution:
     rank: int
     features: Floats
     coordinates: Floats
+    transform: Floats
     information: Floats
     costs: Floats | None
     tolerance: float
@@ -118,6 +120,11 @@ def optimal_design(
     if not 0 < tolerance < np.inf:
         raise InputError(f"tolerance must be a positive number; given {tolerance}")
     priced = source if costs is None else PricedSource.of(source, costs)
+    with one_thread():
+        return _solve(priced, tolerance, progress, limit, seed)
+
+
+def _solve(priced: Source, tolerance: float, progress: Progress | None, limit: int, seed: int) -> Solution:
     reader = _Reader(priced, progress)
     rng = np.random.default_rng(seed)
     plan = _Plan.of(priced)
@@ -147,7 +154,7 @@ def optimal_design(
 class ActiveSet:
     """The same design as a `Weights`: over arms in memory, one replication after another.
 
-    >>> from bestarm.linalg import Candidates
+    >>> from bestarm.linalg import Candidates, one_thread
     >>> ActiveSet().weights(Candidates.of(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])))
     array([0.5, 0.5, 0. ])
     """
@@ -574,4 +581,16 @@ def _solution(
     features = scaled if costs is None else scaled * np.sqrt(costs)[:, None]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         information = (scaled * weights[:, None]).T @ scaled
-    return Solution(rows, weights, certificate, span.rank, features, coordinates, information, costs, tolerance, trace)
+    return Solution(
+        rows=rows,
+        weights=weights,
+        certificate=certificate,
+        rank=span.rank,
+        features=features,
+        coordinates=coordinates,
+        transform=span.transform,
+        information=information,
+        costs=costs,
+        tolerance=tolerance,
+        trace=trace,
+    )

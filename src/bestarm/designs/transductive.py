@@ -32,6 +32,20 @@ class Transductive:
 
     def weights(self, candidates: Candidates, targets: Array | None = None) -> Array:
         """Return the design over all arms for the directions between `targets`."""
+        work = self._begin(candidates, targets)
+        return iterate(work, self._finished, self._advance, self.limit, candidates.coordinates.shape[:-2])
+
+    def certified(self, candidates: Candidates) -> tuple[Array, float]:
+        """Return the design of one set of arms, and its worst direction over the lower bound: 1 at the optimum."""
+        work: Work = tuple(part[None, ...] for part in self._begin(candidates, None))
+        for t in range(self.limit):
+            if bool(self._finished(work)[0]):
+                break
+            work = self._advance(t, work, None)
+        best, lower = (float(bound) for bound in work[-1][0, :])
+        return work[0][0, :], best / lower if lower > 0 else float("inf")
+
+    def _begin(self, candidates: Candidates, targets: Array | None) -> Work:
         x = candidates.coordinates
         xp = namespace(x)
         batch = x.shape[:-2]
@@ -43,8 +57,7 @@ class Transductive:
         total = xp.sum(shares, axis=axes, keepdims=True)
         shares = shares / xp.maximum(total, xp.ones_like(total))
         bounds = xp.stack([xp.inf * xp.ones_like(w[..., 0]), xp.zeros_like(w[..., 0])], axis=-1)
-        work = (w, w, shares, x, targeted, bounds)
-        return iterate(work, self._finished, self._advance, self.limit, batch)
+        return w, w, shares, x, targeted, bounds
 
     def _finished(self, work: Work) -> Array:
         best, lower = work[-1][:, 0], work[-1][:, 1]

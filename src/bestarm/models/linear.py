@@ -77,7 +77,9 @@ class Linear:
             square = tally.squares - 2 * fit.mean * tally.sums + fit.mean**2 * tally.counts
             freedom = xp.sum(tally.counts, axis=-1) - rank(candidates.coordinates)
             enough = freedom > 0
-            scale = xp.sum(square, axis=-1) / xp.where(enough, freedom, xp.ones_like(freedom))
+            total = xp.sum(square, axis=-1)
+            total = xp.where(total > 0, total, xp.zeros_like(total))  # a perfect fit may round to less than nothing
+            scale = total / xp.where(enough, freedom, xp.ones_like(freedom))
             scale = xp.where(enough, scale, xp.inf)[..., None]
         else:
             scale = noise_variance

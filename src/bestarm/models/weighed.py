@@ -28,13 +28,14 @@ class Weighed:
     scaling: Scaling = Scaling()
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
-        mean = self._shaped(tally, self._mixture(candidates, tally).marginals()[0])
+        mean = self._shaped(tally, self.mixture(candidates, tally).marginals()[0])
         return Fit(mean, mean)
 
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
-        return self._shaped(tally, self._mixture(candidates, tally).marginals()[1])
+        return self._shaped(tally, self.mixture(candidates, tally).marginals()[1])
 
-    def _mixture(self, candidates: Candidates, tally: Tally) -> Mixture:
+    def mixture(self, candidates: Candidates, tally: Tally) -> Mixture:
+        """Return the hypotheses that matter, weighed by what was observed, all leading axes in one."""
         xp = namespace(tally.counts)
         pulls = max(int(xp.max(xp.sum(tally.counts, axis=-1))), 1)
         made = structures(candidates.features, pulls, self.kinds, self.scaling)

@@ -10,6 +10,8 @@ from bestarm.linalg import Candidates, rows, tally, top
 from bestarm.models.protocols import Fit, Model
 from bestarm.policies.schedules import Leftover, Stage, ToLastStages, even_stages
 
+MANY = 5000
+
 
 @dataclass(frozen=True)
 class Contest:
@@ -137,7 +139,7 @@ class Elimination:
         pulls = state.stages[state.stage].pulls
         targets = self.measure.targets(state.active)
         times = self.design.allocate(state.candidates, pulls, rng, targets)  # Alg. 1, line 3
-        return Pulls(state.measured, times)
+        return _asked(state.measured, times)
 
     def tell(self, state: Contest, pulls: Pulls, totals: Totals) -> Contest:
         if state.stage == len(state.stages):
@@ -197,6 +199,15 @@ class Elimination:
     def _project(self, state: Contest, arms: Array) -> Candidates:
         features = state.problem.features
         return Candidates.of(features if arms.shape[-1] == state.problem.arms else rows(features, arms))
+
+
+def _asked(arms: Array, times: Array) -> Pulls:
+    """Return a request; one run over many arms names only those with a pull, a few of a million."""
+    if len(times.shape) > 1 or times.shape[0] <= MANY:
+        return Pulls(arms, times)
+    xp = namespace(times)
+    some = xp.nonzero(times)[0]
+    return Pulls(xp.take(arms, some), xp.take(times, some))
 
 
 def _everyone(problem: Problem) -> Array:

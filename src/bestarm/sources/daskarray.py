@@ -84,7 +84,7 @@ class DaskSource:
         return None
 
     def place(self, row: int) -> str:
-        return f"the Dask array: row {row}"
+        return f"the Dask array: row {row + 1}"
 
 
 def _chunk(kernel: Kernel[P], combine: Combine[P], chunk: Array, start: int, length: int) -> P:

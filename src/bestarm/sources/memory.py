@@ -90,7 +90,7 @@ class ArraySource:
         return None
 
     def place(self, row: int) -> str:
-        return f"{self.label}: row {row}"
+        return f"{self.label}: row {row + 1}"
 
     def _blocks(self) -> Iterator[tuple[int, Array]]:
         plain = np.asarray(self.table) if isinstance(self.table, np.ndarray) else self.table
@@ -158,7 +158,7 @@ class MappedSource:
         return None
 
     def place(self, row: int) -> str:
-        return f"{self.path}: row {row}"
+        return f"{self.path}: row {row + 1}"
 
     def _blocks(self) -> Iterator[tuple[int, Array]]:
         for start in range(0, self.rows, self.block_rows):

@@ -50,22 +50,7 @@ class ParquetSource:
         cost: str | None = None,
     ) -> "ParquetSource":
         """Read the footers of a file, or of all *.parquet files of a folder; no row is read yet."""
-        parquet = _pyarrow_parquet()
-        paths = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-        if not paths:
-            raise ArmsError(f"{path}: expected *.parquet files in this folder; found none")
-        parts: list[Part] = []
-        schemas: list[dict[str, Any]] = []
-        for one in paths:
-            stamp = file_stamp(one)
-            try:
-                footer = parquet.read_metadata(one)
-            except Exception as error:  # pyarrow has its own tree of errors, and OSError
-                raise ArmsError(f"{one}: expected a Parquet file; {error}") from error
-            arrow = footer.schema.to_arrow_schema()
-            schemas.append({name: arrow.field(name).type for name in arrow.names})
-            groups = tuple(footer.row_group(j).num_rows for j in range(footer.num_row_groups))
-            parts.append(Part(one, groups, stamp))
+        paths, parts, schemas = _footers(path)
         chosen = tuple(columns) if columns is not None else tuple(name for name in schemas[0] if name != cost)
         kinds = [_number_type(*found) for found in _chosen_types(paths, schemas, chosen, cost)]
         if not chosen:
@@ -98,7 +83,7 @@ class ParquetSource:
         for part, group, start, count in self._groups():
             low, high = np.searchsorted(wanted, [start, start + count])
             if low < high:
-                table = _pyarrow_parquet().ParquetFile(part.path).read_row_group(group, columns=self._read_names)
+                table = pyarrow_parquet().ParquetFile(part.path).read_row_group(group, columns=self._read_names)
                 out[low:high] = self._numbers(table, start)[wanted[low:high] - start]
         return out[back]
 
@@ -108,11 +93,27 @@ class ParquetSource:
         alone = replace(self, names=(self.cost,), cost=None, dtype=np.dtype(np.float64))
         return np.asarray(alone.take(index)[:, 0])
 
+    def texts(self, name: str, index: NDArray[np.int64]) -> list[str]:
+        """Return the cells of any column, such as one of ids, in rows `index` `(m,)`; "" where one is missing."""
+        self._check()
+        found: dict[int, str] = {}
+        wanted = np.unique(np.asarray(index, dtype=np.int64))
+        for part, group, start, count in self._groups():
+            low, high = np.searchsorted(wanted, [start, start + count])
+            if low < high:
+                with pyarrow_parquet().ParquetFile(part.path) as file:
+                    if name not in file.schema_arrow.names:
+                        raise ArmsError(f"{part.path}: {UnknownNameError('column', name, file.schema_arrow.names)}")
+                    column = file.read_row_group(group, columns=[name]).column(name)
+                cells = column.take(wanted[low:high] - start).to_pylist()
+                found |= {int(row): _text(cell) for row, cell in zip(wanted[low:high], cells, strict=True)}
+        return [found[int(row)] for row in index]
+
     def place(self, row: int) -> str:
         for part, group, start, count in self._groups():
             if start <= row < start + count:
-                return f"{part.path}: row {row - self._first_of(part)}, row group {group}"
-        return f"row {row}"
+                return f"{part.path}: row {row - self._first_of(part) + 1}, row group {group}"
+        return f"row {row + 1}"
 
     @property
     def _read_names(self) -> list[str]:
@@ -134,7 +135,7 @@ class ParquetSource:
 
     def _blocks(self) -> Iterator[tuple[int, Array]]:
         """Yield blocks of the same length whatever the row groups are, all in one buffer."""
-        parquet = _pyarrow_parquet()
+        parquet = pyarrow_parquet()
         buffer = np.empty((min(self.block_rows, self.rows), self.columns), self.dtype)
         start, filled = 0, 0
         for part in self.parts:
@@ -163,12 +164,59 @@ class ParquetSource:
         return out
 
 
+def parquet_shape(path: Path) -> tuple[int, tuple[str, ...]]:
+    """Return the number of rows and the names of the columns of a file, or of a folder of files."""
+    _, parts, schemas = _footers(path)
+    return sum(part.rows for part in parts), tuple(schemas[0])
+
+
+def parquet_cells(path: Path) -> tuple[dict[str, list[str]], list[str]]:
+    """Return all columns of a file or folder as text, "" where a cell is missing, and how to call each row."""
+    _, parts, schemas = _footers(path)
+    cells: dict[str, list[str]] = {name: [] for name in schemas[0]}
+    places: list[str] = []
+    for part in parts:
+        with pyarrow_parquet().ParquetFile(part.path) as file:
+            for name in cells:
+                if name not in file.schema_arrow.names:
+                    raise ArmsError(f"{part.path}: {UnknownNameError('column', name, file.schema_arrow.names)}")
+                cells[name] += [_text(cell) for cell in file.read(columns=[name]).column(name).to_pylist()]
+        where = [group for group, count in enumerate(part.groups) for _ in range(count)]
+        places += [f"{part.path}: row {row}, row group {group}" for row, group in enumerate(where, 1)]
+    return cells, places
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
+def _footers(path: Path) -> tuple[list[Path], list[Part], list[dict[str, Any]]]:
+    """Return the files of a path, their row groups, and the types of their columns by name."""
+    parquet = pyarrow_parquet()
+    paths = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not paths:
+        raise ArmsError(f"{path}: expected *.parquet files in this folder; found none")
+    parts: list[Part] = []
+    schemas: list[dict[str, Any]] = []
+    for one in paths:
+        stamp = file_stamp(one)
+        try:
+            footer = parquet.read_metadata(one)
+        except Exception as error:  # pyarrow has its own tree of errors, and OSError
+            raise ArmsError(f"{one}: expected a Parquet file; {error}") from error
+        arrow = footer.schema.to_arrow_schema()
+        schemas.append({name: arrow.field(name).type for name in arrow.names})
+        groups = tuple(footer.row_group(j).num_rows for j in range(footer.num_row_groups))
+        parts.append(Part(one, groups, stamp))
+    return paths, parts, schemas
+
+
 def _copying(table: Any) -> dict[str, bool]:
     # a record batch holds arrays, which refuse to copy unless told; a table holds chunked arrays, which always may
     return {"zero_copy_only": False} if type(table).__name__ == "RecordBatch" else {}
 
 
-def _pyarrow_parquet() -> Any:
+def pyarrow_parquet() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:

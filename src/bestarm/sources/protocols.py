@@ -67,7 +67,7 @@ class Source(Protocol):
         ...
 
     def place(self, row: int) -> str:
-        """Return how to call a row, counted from 0, in an error."""
+        """Return how to call row `row`, an index from 0, in an error, where rows count from 1 as in all errors."""
         ...
 
 

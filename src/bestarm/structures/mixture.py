@@ -54,6 +54,11 @@ class Mixture:
         off = mean - mixed[..., None, :]
         return mixed, xp.sqrt(xp.maximum(xp.sum(weight * (variance + off * off), axis=-2), 0.0))
 
+    def outlooks(self) -> list[Outlook]:
+        """Return what each of the `g` hypotheses thinks of all arms, each for one replication, in units of its noise."""
+        looks = self._looks(None)
+        return [looks[int(place)] for place in self.order]
+
     def _ordered(self, parts: list[Array]) -> Array:
         xp = namespace(self.weight)
         array = xp.take(xp.concat(parts, axis=0), self.order, axis=0)

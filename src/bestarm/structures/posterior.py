@@ -67,6 +67,17 @@ class Outlook:
             total = total + (table @ self.inverse) @ xp.matrix_transpose(table)
         return total + self.own[..., None] * xp.eye(self.own.shape[-1], dtype=self.own.dtype)
 
+    @property
+    def root(self) -> Array:
+        """L `(..., m, p)` for which the covariance is L L' + diag(own): draws need no matrix of the size of the arms."""
+        xp = namespace(self.mean)
+        shift = (xp.sqrt(self.spread)[..., None] * self.level * self.kept)[..., None]
+        if self.table is None:
+            return shift
+        values, vectors = xp.linalg.eigh((self.inverse + xp.matrix_transpose(self.inverse)) / 2)
+        half = vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :]
+        return xp.concat([(self.table * self.kept[..., None]) @ half, shift], axis=-1)
+
 
 def _table(names: tuple[str, ...], roots: tuple[Array, ...], bases: dict[str, Base]) -> Array:
     pairs = zip(names, roots, strict=True)

@@ -1,0 +1,228 @@
+"""`bestarm run` for tables that are read in blocks."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bestarm import bounds, catalog, live, report, spec
+from bestarm.bandits import Gaussian
+from bestarm.cli import tables
+from bestarm.cli.app import print_answer, say
+from bestarm.cli.tables import Ids, PassBar, chosen, open_table, shape
+from bestarm.core import Array, Pulls, Totals, namespace
+from bestarm.errors import ArmsError, BudgetWarning, InputError, PullError, RewardError
+from bestarm.play import Round, SparseRun, play_source
+from bestarm.policies.schedules import even_stages
+from bestarm.policies.streamed import BigProblem, Leaders, Sieve, Streamed
+from bestarm.rewards import Rewards
+from bestarm.sources import Source
+from bestarm.sources.protocols import to_host
+
+ONLY = "gse-lin-fwg"
+NORMAL = 1.959964  # 97.5 % quantile of the normal distribution: intervals hold with 95 %
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of `bestarm run`, as far as a big table allows it."""
+
+    path: str
+    budget: int
+    id_column: str | None
+    feature: tuple[str, ...]
+    exclude: tuple[str, ...]
+    intercept: bool
+    simulate: str | None
+    noise_variance: float | None
+    observe: Any
+    eta: float | None
+    minimize: bool
+    seed: int | None
+    log_file: Path | None
+
+
+def refuse(path: str, policy: str | None, model: str | None, others: dict[str, Any]) -> None:
+    """Refuse what only works on a table that is read as a whole."""
+    rows = f"{path} has {shape(path)[0]:,} rows, and above {tables.SMALL:,} a table is read in blocks"
+    if policy not in (None, ONLY) or model not in (None, "linear"):
+        given = f"--policy {policy}" if policy not in (None, ONLY) else f"--model {model}"
+        raise InputError(f"{given} needs all arms in memory: {rows}; only --policy {ONLY} can, or give fewer rows")
+    for option, value in others.items():
+        if value:
+            raise InputError(f"{option} needs all arms in memory: {rows}; leave it out, or give fewer rows")
+
+
+def run_big(asked: Request, style: str) -> None:
+    """Find the best arm of a table of any length and print it."""
+    apart = [name for name in (asked.id_column, asked.simulate) if name is not None]
+    total, names = shape(asked.path)
+    columns = chosen(names, asked.feature, asked.exclude, apart)
+    source = open_table(asked.path, columns, intercept=asked.intercept)
+    ids = Ids(asked.path, asked.id_column)
+    elimination = catalog.policy(ONLY, **({} if asked.eta is None else {"eta": asked.eta}))
+    policy = Streamed(elimination, switch=tables.SMALL)
+    rewards = Rewards(elimination.model, asked.minimize)
+    say(f"{total:,} arms, {source.columns} features, read in blocks")
+    first = even_stages(total, asked.budget, elimination.eta, elimination.leftover)[0].pulls
+    if first < source.columns:
+        say(
+            f"{BudgetWarning.__name__}: {first} pulls in the first stage cannot determine {source.columns} dimensions; "
+            "more budget, fewer features or a larger eta would help"
+        )
+    about: dict[str, Any] = {
+        "arms": hashlib.sha256(repr((Path(asked.path).name, total, source.names)).encode()).hexdigest()[:16],
+        "policy": spec.to_dict(policy),
+        "budget": asked.budget,
+        "minimize": asked.minimize,
+        "seed": asked.seed,
+    }
+    log = live.Log.open(asked.log_file, about) if asked.log_file else None
+    seed = log.header["seed"] if log else live.fresh_seed() if asked.seed is None else asked.seed
+    stages: list[dict[str, Any]] = []
+    with PassBar() as bar:
+        truth = None if asked.simulate is None else _Truth.of(bar, asked)
+        names_of: Any = ids  # a sequence in all that is asked of it
+        bandit = truth or _Lookup(
+            None, names_of, asked.observe, asked.noise_variance, rewards.better, rewards.allowed, log
+        )
+        if log is not None and log.count:
+            bar.say(f"resuming: {log.count} rewards are in {log.path}")
+
+        def watch(round: Round) -> None:
+            stages.append(_stage(round, ids, rewards))
+            bar.say(_stage_line(stages[-1], len(round.after.stages)))
+
+        problem = BigProblem(bar.over(source), asked.budget, asked.noise_variance)
+        try:
+            done = play_source(policy, bandit, problem, seed, watch)
+        except (PullError, RewardError) as error:
+            again = f"; run again to resume from {log.path}" if log else "; with --log FILE the next run could resume"
+            raise PullError(f"{error}\n{bandit.made} of {asked.budget} pulls were spent{again}") from error
+        passes = bar.passes
+    row = _row(done, asked, ids, rewards, elimination.eta) | {"passes": passes, "seed": seed}
+    if truth is not None:
+        row |= truth.verdict(done.arm, ids)
+    counts = dict(zip(ids.of(done.rows), (int(n) for n in done.counts), strict=True))
+    print_answer(row, {"counts": counts, "by_stage": stages}, style)
+
+
+class _Lookup(live.Live):
+    """Real arms of a big table: the ids of a stage are looked up at once."""
+
+    def pull(self, pulls: Pulls, taken: Any, rng: Any) -> Totals:
+        assert isinstance(self.ids, Ids)
+        self.ids.of(pulls.arms[pulls.times > 0])
+        return super().pull(pulls, taken, rng)
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """A column of true means, of which only the best and those of pulled arms are looked up."""
+
+    column: Source
+    noise: Gaussian
+    sign: int
+    best: float
+    row: int
+    made: int = 0
+
+    @classmethod
+    def of(cls, bar: PassBar, asked: Request) -> "_Truth":
+        """Find the best arm by one pass, which also checks the column."""
+        variance = asked.noise_variance
+        if variance is None or variance < 0:
+            raise InputError("simulated rewards need --noise-variance, a number not below 0")
+        column = open_table(asked.path, [str(asked.simulate)])
+        sign = -1 if asked.minimize else 1
+        best, row, bad = bar.over(column).sweep(_Best(sign), _better)
+        if bad >= 0:
+            raise ArmsError(f"{column.place(bad)}, column {asked.simulate!r}: expected a finite number to simulate")
+        return cls(column, Gaussian(variance), sign, sign * best, row)
+
+    def pull(self, pulls: Pulls, taken: Any, rng: Any) -> Totals:
+        means = np.zeros(len(pulls.arms))
+        some = np.flatnonzero(pulls.times)
+        means[some] = self.sign * self.column.take(pulls.arms[some])[:, 0]
+        return Totals(*self.noise.totals(means, pulls.times, rng))
+
+    def verdict(self, arm: int, ids: Ids) -> dict[str, Any]:
+        mean = float(self.column.take(np.array([arm]))[0, 0])
+        return {"true_best": ids[self.row], "true_mean": mean, "regret": abs(self.best - mean)}
+
+
+@dataclass(frozen=True)
+class _Best:
+    """Return the largest value of a column, its row, and the first row that is not finite or -1."""
+
+    sign: int
+
+    def __call__(self, block: Array, start: int) -> tuple[float, int, int]:
+        xp = namespace(block)
+        values = self.sign * to_host(xp.astype(block[:, 0], xp.float64))
+        bad = np.flatnonzero(~np.isfinite(values))[:1]
+        row = int(np.argmax(values))
+        return float(values[row]), start + row, start + int(bad[0]) if len(bad) else -1
+
+
+def _better(one: tuple[float, int, int], other: tuple[float, int, int]) -> tuple[float, int, int]:
+    bad = one[2] if one[2] >= 0 else other[2]
+    value, row, _ = other if other[0] > one[0] else one
+    return value, row, bad
+
+
+def _estimates(leaders: Leaders, ids: Ids, rewards: Rewards) -> list[dict[str, Any]]:
+    found = []
+    for arm, mean, error in zip(ids.of(leaders.rows), leaders.means, leaders.errors, strict=True):
+        ends = [float(rewards.natural(mean + side * NORMAL * error)) for side in (-1, 1)]
+        found.append({"arm": arm, "mean": float(rewards.natural(mean)), "low": min(ends), "high": max(ends)})
+    return found
+
+
+def _stage(round: Round, ids: Ids, rewards: Rewards) -> dict[str, Any]:
+    before, after = round.before, round.after
+    assert isinstance(before, Sieve)
+    pulled = round.pulls.times > 0
+    arms = ids.of(round.pulls.arms[pulled])
+    return {
+        "stage": after.stage,
+        "pulls": dict(zip(arms, (int(n) for n in round.pulls.times[pulled]), strict=True)),
+        "arms": before.survivors,
+        "kept": after.survivors,
+        "ahead": _estimates(after.leaders, ids, rewards),
+    }
+
+
+def _stage_line(stage: dict[str, Any], stages: int) -> str:
+    lead = stage["ahead"][0]
+    spread = f"[{report.number(lead['low'])}, {report.number(lead['high'])}]"
+    return (
+        f"stage {stage['stage']}/{stages}: {sum(stage['pulls'].values()):,} pulls on {len(stage['pulls']):,} arms; "
+        f"kept {stage['kept']:,} of {stage['arms']:,}; ahead: {lead['arm']} at {report.number(lead['mean'])} {spread}"
+    )
+
+
+def _row(done: SparseRun, asked: Request, ids: Ids, rewards: Rewards, eta: float) -> dict[str, Any]:
+    arms, rank = int(done.state.problem.source.rows), int(done.state.rank)
+    best, *others = _estimates(done.state.leaders, ids, rewards)
+    gap = abs(best["mean"] - others[0]["mean"]) if others else None
+    noise, bound = asked.noise_variance, None
+    if gap and noise is not None and noise > 0 and rank > 0:
+        bound = float(bounds.gse(arms, rank, asked.budget, gap, noise, min(eta, arms)))
+    return {
+        "arm": best["arm"],
+        "estimate": best["mean"],
+        "low": best["low"],
+        "high": best["high"],
+        "runner_up": others[0]["arm"] if others else None,
+        "runner_up_estimate": others[0]["mean"] if others else None,
+        "spent": int(done.counts.sum()),
+        "budget": asked.budget,
+        "arms": arms,
+        "dimension": rank,
+        "stages": len(done.state.stages),
+        "gap": gap,
+        "bound": bound,
+    }

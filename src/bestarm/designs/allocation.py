@@ -1,0 +1,171 @@
+"""A design as a product: which rows of a table to measure, and how often."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bestarm.arms import Arms
+from bestarm.designs.active import Index, Progress, optimal_design
+from bestarm.designs.many import shortened
+from bestarm.designs.newton import Floats
+from bestarm.designs.protocols import without_dust
+from bestarm.designs.rounding import AutoRound
+from bestarm.designs.transductive import Transductive
+from bestarm.errors import BudgetError, InputError, UnknownNameError
+from bestarm.linalg import Candidates, span_coordinates
+from bestarm.sources import Source, open_source
+from bestarm.sources.memory import ArraySource
+from bestarm.sources.priced import PricedSource
+from bestarm.sources.views import gathered
+
+MOST_PAIRS = 300  # rows up to which all differences between rows are looked at
+ROUNDING = AutoRound()
+LIMIT = 5000  # steps of the search over differences
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Rows to measure `(m,)`, counted from 0 and ascending, each with its share, whole pulls, cost and features.
+
+    `weights` are shares of the money (of the pulls, without costs), `pulls` sum to what was asked for, and `support`
+    counts the rows of the design, some of which may have come to no pull. `certificate` is that of the design before
+    rounding: max leverage / rank over all rows, or for "xy" the worst width of a difference over a lower bound on it.
+    """
+
+    rows: Index
+    weights: Floats
+    pulls: Index
+    costs: Floats | None
+    features: Floats
+    names: tuple[str, ...]
+    arms: int
+    rank: int
+    support: int
+    passes: int
+    certificate: float
+    tolerance: float
+    reached: bool
+
+    @property
+    def money(self) -> float:
+        """What all pulls cost; their number where no costs were given."""
+        return float(self.pulls.sum() if self.costs is None else self.pulls @ self.costs)
+
+    def __repr__(self) -> str:
+        n, m = int(self.pulls.sum()), len(self.rows)
+        return f"Allocation({n} pulls on {m} of {self.arms} rows, rank {self.rank}, certificate {self.certificate:.6g})"
+
+
+def design(
+    table: Any,
+    pulls: int,
+    criterion: str = "g",
+    cost: ArrayLike | str | None = None,
+    tolerance: float = 1e-3,
+    progress: Progress | None = None,
+    rng: Any = None,
+) -> Allocation:
+    """Say which rows of a table to measure, and how often, so that a linear model is known best after `pulls` pulls.
+
+    `table` is whatever `bestarm.sources.open_source` takes, a source, or `Arms`. "g" makes the worst error of an
+    estimated mean least and "d" the volume of the confidence ellipsoid; the same design does both (Kiefer and Wolfowitz
+    1960). "xy" makes the worst error of a difference between two rows least, for up to 300 rows. Where a pull of row i
+    costs c_i, information for the same money is made largest: pulls are proportional to w_i / c_i.
+
+    >>> found = design(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]]), pulls=10)
+    >>> found.rows, found.pulls, round(found.certificate, 6)
+    (array([0, 1]), array([5, 5]), 1.0)
+    """
+    if criterion not in CRITERIA:
+        raise UnknownNameError("criterion", criterion, CRITERIA)
+    if pulls < 1:
+        raise BudgetError(f"pulls must be at least 1; given {pulls}", least=1)
+    source = _source(table, table.cost if cost is None and isinstance(table, Arms) else cost)
+    return CRITERIA[criterion](source, pulls, tolerance, progress, np.random.default_rng(rng))
+
+
+def _source(table: Any, cost: Any) -> Source:
+    if not isinstance(table, Arms) and not hasattr(table, "sweep"):
+        return open_source(table, cost=cost)
+    found: Source = ArraySource.of(table.features, table.names, label="the arms") if isinstance(table, Arms) else table
+    return found if cost is None else PricedSource.of(found, cost)
+
+
+def _by_volume(source: Source, pulls: int, tolerance: float, progress: Progress | None, rng: Any) -> Allocation:
+    found = optimal_design(source, tolerance, progress=progress)
+    _check(pulls, found.rank)
+    kept, shares = shortened(found, pulls)
+    features = found.features[kept]
+    times = np.asarray(ROUNDING.round(span_coordinates(features), shares, pulls, rng), dtype=np.int64)
+    costs = None if found.costs is None else found.costs[kept]
+    money = shares if costs is None else shares * costs
+    some = np.flatnonzero(times)
+    return Allocation(
+        rows=found.rows[kept][some],
+        weights=(money / money.sum())[some],
+        pulls=times[some],
+        costs=None if costs is None else costs[some],
+        features=features[some],
+        names=source.names,
+        arms=source.rows,
+        rank=found.rank,
+        support=len(kept),
+        passes=found.passes,
+        certificate=found.certificate,
+        tolerance=tolerance,
+        reached=found.reached,
+    )
+
+
+def _by_pairs(source: Source, pulls: int, tolerance: float, progress: Progress | None, rng: Any) -> Allocation:
+    if source.rows > MOST_PAIRS:
+        raise InputError(
+            f"criterion 'xy' compares all pairs of rows and is for {MOST_PAIRS} of them at most; there are "
+            f"{source.rows}: use 'g', or fewer rows"
+        )
+    if source.costs(np.zeros(1, np.int64)) is not None:
+        raise InputError("criterion 'xy' takes no costs; use 'g'")
+    x = gathered(source).astype(np.float64)
+    for row, column in np.argwhere(~np.isfinite(x))[:1]:
+        name = source.names[int(column)]
+        raise InputError(f"{source.place(int(row))}, column {name!r}: expected a finite number, found {x[row, column]}")
+    candidates = Candidates.of(x)
+    rank = int(np.count_nonzero(candidates.coordinates.any(axis=0)))
+    if rank == 0:
+        raise InputError(f"{source.place(0)} and all others are zero: there is nothing to tell rows apart by")
+    _check(pulls, rank)
+    best, certificate = Transductive(tolerance=tolerance, limit=LIMIT).certified(candidates)
+    weights = without_dust(best)
+    kept = np.flatnonzero(weights)
+    times = np.asarray(ROUNDING.round(candidates.coordinates, weights, pulls, rng), dtype=np.int64)
+    some = np.flatnonzero(times)
+    return Allocation(
+        rows=some,
+        weights=weights[some],
+        pulls=times[some],
+        costs=None,
+        features=x[some],
+        names=source.names,
+        arms=source.rows,
+        rank=rank,
+        support=len(kept),
+        passes=1,
+        certificate=certificate,
+        tolerance=tolerance,
+        reached=certificate <= 1 + tolerance,
+    )
+
+
+def _check(pulls: int, rank: int) -> None:
+    if pulls < rank:
+        raise BudgetError(f"{pulls} pulls cannot determine {rank} dimensions; at least {rank} are needed", least=rank)
+
+
+CRITERIA: dict[str, Callable[[Source, int, float, Progress | None, Any], Allocation]] = {
+    "g": _by_volume,
+    "d": _by_volume,
+    "xy": _by_pairs,
+}

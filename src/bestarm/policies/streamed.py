@@ -1,0 +1,309 @@
+"""GSE over a table that need not fit in memory: a mask of survivors, and a few passes a stage.
+
+A stage reads the table for its design (`designs.active`, three passes or so) and once more for the estimates x_i'θ of
+the survivors, of which it keeps those above an exact quantile. Beyond blocks and pools, one byte for each row (is it
+still in?) and eight for each survivor (its estimate) are held. Survivors that fit in `hold` bytes are copied to
+memory, and up to `switch` of them are left to `Elimination`.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+from bestarm.designs.active import Index, Solution, optimal_design
+from bestarm.designs.many import Sparse
+from bestarm.designs.newton import Floats
+from bestarm.errors import BudgetError, InputError
+from bestarm.linalg import moment, one_thread, symmetric_inverse, top
+from bestarm.models.linear import Linear, Projected
+from bestarm.policies.elimination import Contest, Elimination, Survivors, ThisStage
+from bestarm.policies.schedules import Stage, even_stages
+from bestarm.sources.protocols import Rows, Source, beside, to_host
+from bestarm.sources.views import CopiedSource, SelectedSource, gathered
+
+DIGITS = 16  # bits of a score that one round of the search for a quantile looks at
+CHUNK = 1 << 18  # scores that are looked at together
+
+
+@dataclass(frozen=True)
+class BigProblem:
+    """What a policy may know of a big table: its source, the budget, and the noise variance if known."""
+
+    source: Source
+    budget: int
+    noise_variance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise BudgetError(f"budget must be at least 1 pull; given {self.budget}", least=1)
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """The two rows of largest estimate, the best first: which, their means and standard errors, each `(m,)`."""
+
+    rows: Index
+    means: Floats
+    errors: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Sieve:
+    """The state of a streamed elimination: who is still in, the stage's design, or the small contest at the end."""
+
+    problem: BigProblem
+    stages: tuple[Stage, ...]
+    stage: int
+    rank: int
+    kept: SelectedSource  # survivors
+    held: Index | None  # rows of the table that the source of `kept` holds, if it is not the table itself
+    found: Solution | None  # the design over `kept`
+    contest: Contest | None  # what the last survivors play
+    leaders: Leaders | None  # of the last stage
+
+    @property
+    def survivors(self) -> int:
+        """How many arms are still in."""
+        return self.kept.rows if self.contest is None else int(self.contest.active.shape[-1])
+
+    def origin(self, index: Index) -> Index:
+        """Return the rows of the table of survivors `index` `(m,)`."""
+        rows = self.kept.origin(index)
+        return rows if self.held is None else self.held[rows]
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Eliminate as `few` does, reading the table in blocks while more than `switch` arms are left.
+
+    >>> from bestarm.designs.protocols import Rounded
+    >>> from bestarm.designs.optimal import WolfeAtwood
+    >>> from bestarm.designs.rounding import AutoRound
+    >>> from bestarm.sources import open_source
+    >>> policy = Streamed(Elimination(Linear(), Rounded(WolfeAtwood(), AutoRound())), switch=2)
+    >>> state = policy.start(BigProblem(open_source(np.eye(8)[:, :4] + 0.1), budget=30))
+    >>> policy.ask(state, np.random.default_rng(1)).total
+    10
+    """
+
+    few: Elimination
+    many: Sparse = Sparse()
+    switch: int = 100_000
+    hold: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        plain = (Linear(Projected()), ThisStage(), Survivors())
+        if (self.few.model, self.few.memory, self.few.measure) != plain:
+            raise InputError("a table is read in blocks only by a linear GSE on each stage's own data and survivors")
+
+    def start(self, problem: BigProblem) -> Sieve:
+        source = problem.source
+        stages = even_stages(source.rows, problem.budget, self.few.eta, self.few.leftover)
+        kept = SelectedSource.of(source, np.ones(source.rows, dtype=bool))
+        with one_thread():
+            return self._begin(Sieve(problem, stages, 0, 0, kept, None, None, None, None))
+
+    def ask(self, state: Sieve, rng: Random) -> Pulls | None:
+        if state.contest is not None:
+            pulls = self.few.ask(state.contest, rng)
+            return None if pulls is None else Pulls(state.origin(pulls.arms), pulls.times)
+        if state.found is None:
+            return None
+        rows, times = self.many.spread(state.found, state.stages[state.stage].pulls, rng)
+        return Pulls(state.origin(rows), times)
+
+    def tell(self, state: Sieve, pulls: Pulls, totals: Totals) -> Sieve:
+        if state.stage == len(state.stages):
+            raise InputError("all stages are over: there is nothing left to tell this elimination")
+        with one_thread():
+            if state.contest is not None:
+                return self._tell_contest(state, state.contest, pulls, totals)
+            return self._tell_stage(state, pulls, totals)
+
+    def recommend(self, state: Sieve) -> Array:
+        """Return the row, counted from 0, of the arm that is ahead."""
+        return np.int64(0) if state.leaders is None else state.leaders.rows[0]
+
+    def _tell_stage(self, state: Sieve, pulls: Pulls, totals: Totals) -> Sieve:
+        keep = state.stages[state.stage].keep
+        fit = _Line.of(state, pulls, totals)
+        scored: _Scored = state.kept.sweep(_Scores(fit.theta), _Scored.__add__)
+        mask = _narrowed(state.kept.mask, _above(scored.pieces, keep))
+        leaders = Leaders(state.origin(scored.index), scored.values, fit.errors(scored.rows))
+        kept = SelectedSource.of(state.kept.source, mask)
+        return self._begin(replace(state, stage=state.stage + 1, kept=kept, found=None, leaders=leaders))
+
+    def _begin(self, state: Sieve) -> Sieve:
+        """Bring survivors to memory if they fit, then find the design of the stage or hand over to `few`."""
+        if state.stage == len(state.stages):
+            return state
+        kept, held = state.kept, state.held
+        small = kept.rows <= self.switch
+        width = kept.columns * kept.dtype.itemsize + 8  # bytes of a row and of its number
+        if small or (held is None and kept.rows * width <= self.hold):
+            rows = state.origin(np.arange(kept.rows))
+            copy = CopiedSource.of(kept)
+            state = replace(state, kept=SelectedSource.of(copy, np.ones(copy.rows, dtype=bool)), held=rows)
+        if not small:
+            found = optimal_design(state.kept, self.many.tolerance)
+            return replace(state, found=found, rank=state.rank or found.rank)
+        left = state.stages[state.stage :]
+        features = np.asarray(gathered(state.kept), dtype=np.float64)
+        problem = Problem(features, sum(stage.pulls for stage in left), state.problem.noise_variance)
+        contest = replace(self.few.start(problem), stages=left)
+        rank = state.rank or int(np.count_nonzero(contest.candidates.coordinates.any(axis=0)))
+        return replace(state, contest=contest, rank=rank)
+
+    def _tell_contest(self, state: Sieve, before: Contest, pulls: Pulls, totals: Totals) -> Sieve:
+        assert state.held is not None
+        places = np.searchsorted(state.held, pulls.arms)
+        contest = self.few.tell(before, Pulls(places, pulls.times), totals)
+        assert contest.fit is not None
+        lead = top(contest.fit.score, 2)
+        errors = self.few.standard_error(contest)[lead]
+        leaders = Leaders(state.held[contest.judged[lead]], contest.fit.mean[lead], errors)
+        return replace(state, stage=state.stage + 1, contest=contest, leaders=leaders)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A fitted θ in terms of the columns `(d,)`, and what is needed for the errors of x'θ."""
+
+    theta: Floats
+    transform: Floats
+    inverse: Floats
+    scale: float
+
+    @classmethod
+    def of(cls, state: Sieve, pulls: Pulls, totals: Totals) -> "_Line":
+        """Fit least squares to a stage: of smallest norm in coordinates of the survivors' span, as `Linear` does."""
+        assert state.found is not None
+        T = state.found.transform
+        z = _features(state, pulls.arms) @ T
+        times = np.asarray(pulls.times, dtype=np.float64)
+        inverse = symmetric_inverse(moment(z, times))
+        along = inverse @ (z.T @ totals.sums)
+        scale = state.problem.noise_variance
+        if scale is None:
+            mean = z @ along
+            square = max(float(np.sum(totals.squares - 2 * mean * totals.sums + mean**2 * times)), 0.0)
+            freedom = float(times.sum()) - z.shape[1]
+            scale = square / freedom if freedom > 0 else np.inf
+        return cls(T @ along, T, inverse, float(scale))
+
+    def errors(self, rows: Rows) -> Floats:
+        z = rows.astype(np.float64) @ self.transform
+        return np.asarray(np.sqrt(self.scale * np.einsum("ij,ij->i", z @ self.inverse, z)))
+
+
+def _features(state: Sieve, rows: Index) -> Floats:
+    """Return rows of the table `(m, d)`: those of the design are known, others are looked up."""
+    assert state.found is not None
+    known = state.origin(state.found.rows)
+    places = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+    if np.array_equal(known[places], rows):
+        return state.found.features[places]
+    return np.asarray(state.problem.source.take(np.asarray(rows)), dtype=np.float64)
+
+
+# ---------------------------------------------------------------------------------------------- estimates
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """Estimates in pieces, and the two largest of them: values, positions and rows, ties to the first."""
+
+    pieces: tuple[Floats, ...]
+    values: Floats
+    index: Index
+    rows: Rows
+
+    def __add__(self, other: "_Scored") -> "_Scored":
+        values, index, rows = (
+            np.concatenate([getattr(self, name), getattr(other, name)]) for name in ("values", "index", "rows")
+        )
+        lead = top(values, 2)
+        return _Scored(self.pieces + other.pieces, values[lead], index[lead], rows[lead])
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Compute x'θ for each row in float64."""
+
+    theta: Floats
+
+    def __call__(self, block: Array, start: int) -> _Scored:
+        xp = namespace(block)
+        wide = xp.astype(block, xp.float64, copy=False)
+        scores = to_host(wide @ beside(self.theta, wide))
+        first = int(np.argmax(scores))
+        rest = scores.copy()
+        rest[first] = -np.inf
+        lead = np.array([first, int(np.argmax(rest))][: len(scores)], dtype=np.int64)
+        return _Scored((scores,), scores[lead], lead + start, to_host(xp.take(block, beside(lead, block), axis=0)))
+
+
+def _above(pieces: tuple[Floats, ...], keep: int) -> tuple[NDArray[np.bool_], ...]:
+    """Return marks of the `keep` largest scores, ties to the first, aligned with the pieces.
+
+    >>> _above((np.array([1.0, 3.0, 2.0]), np.array([2.0, -5.0])), 2)
+    (array([False,  True,  True]), array([False, False]))
+    """
+    cut, ties = quantile(pieces, keep)
+    marks = []
+    for scores in pieces:
+        mark = scores > cut
+        if ties:
+            equal = np.flatnonzero(scores == cut)[:ties]
+            mark[equal] = True
+            ties -= len(equal)
+        marks.append(mark)
+    return tuple(marks)
+
+
+def quantile(pieces: tuple[Floats, ...], keep: int) -> tuple[float, int]:
+    """Return the `keep`-th largest score, and how many scores equal to it are among the `keep` largest.
+
+    A search by leading digits: each round counts the next bits of the scores that agree in those before.
+
+    >>> quantile((np.array([1.0, 3.0]), np.array([2.0, 2.0, -1.0])), 2)
+    (2.0, 1)
+    """
+    prefix, left = 0, keep
+    for shift in range(64 - DIGITS, -1, -DIGITS):
+        counts = np.zeros(1 << DIGITS, dtype=np.int64)
+        for keys in chain.from_iterable(_keys(scores) for scores in pieces):
+            if shift < 64 - DIGITS:
+                keys = keys[keys >> np.uint64(shift + DIGITS) == np.uint64(prefix)]
+            digits = (keys >> np.uint64(shift)) & np.uint64((1 << DIGITS) - 1)
+            counts += np.bincount(digits.astype(np.int64), minlength=1 << DIGITS)
+        at_least = np.cumsum(counts[::-1])[::-1]
+        digit = int(np.flatnonzero(at_least >= left)[-1])
+        left -= int(at_least[digit] - counts[digit])
+        prefix = (prefix << DIGITS) | digit
+    bits = np.uint64(prefix ^ (1 << 63) if prefix >> 63 else prefix ^ ((1 << 64) - 1))
+    return float(np.array([bits]).view(np.float64)[0]), left
+
+
+def _keys(scores: Floats) -> list[NDArray[np.uint64]]:
+    """Return scores as whole numbers in the same order, some at a time: the sign flips, and all bits of negatives."""
+    parts = []
+    for at in range(0, len(scores), CHUNK):
+        bits = (scores[at : at + CHUNK] + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
+        negative = (bits >> np.uint64(63)).astype(bool)
+        parts.append(np.where(negative, ~bits, bits | np.uint64(1 << 63)))
+    return parts
+
+
+def _narrowed(mask: NDArray[np.bool_], marks: tuple[NDArray[np.bool_], ...]) -> NDArray[np.bool_]:
+    """Return a mask `(K,)` that keeps, of the rows a mask keeps, those that are marked."""
+    smaller, at = np.zeros_like(mask), 0
+    kept = np.concatenate(marks)
+    for start in range(0, len(mask), CHUNK):
+        here = np.flatnonzero(mask[start : start + CHUNK])
+        smaller[start + here] = kept[at : at + len(here)]
+        at += len(here)
+    return smaller
