@@ -71,9 +71,7 @@ class Entry:
 
 
 ENTRIES: dict[str, Entry] = {
-    "auto": Entry(
-        Auto(), "the default: learns from the rewards how much structure to trust; pulls what tells most"
-    ),
+    "auto": Entry(Auto(), "the default: learns from the rewards how much structure to trust; pulls what tells most"),
     "gse-lin": Entry(Elimination(Linear(), Uniform()), "GSE, linear model, uniform exploration"),
     "gse-lin-fwg": Entry(Elimination(Linear(), fwg), "GSE, linear model, G-optimal exploration"),
     "gse-lin-fwg-literal": Entry(

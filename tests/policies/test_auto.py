@@ -63,14 +63,14 @@ def test_the_largest_tables_are_handed_over_to_elimination(rng):
     assert isinstance(state, Contest)
 
 
-def test_it_says_what_it_believes(rng):
-    bandit = instances.randomized(32, 3, noise_variance=0.1, rng=rng)
+def test_it_says_what_it_believes():
+    bandit = instances.randomized(32, 3, noise_variance=0.1, rng=2)
     policy = Auto()
     run = play(policy, bandit, 300, 1)
     weights = policy.belief(run.state)
     assert list(weights) == sorted(weights, key=lambda kind: -weights[kind])
     assert sum(weights.values()) == pytest.approx(1)
-    assert next(iter(weights)) in ("linear", "affine")
+    assert weights["linear"] + weights["affine"] > 0.8
     assert policy.belief(policy.start(Problem(np.eye(3), 5))) == {}
 
 

@@ -1,15 +1,14 @@
 """The default policy: learn from the rewards how much structure to trust, and tell the leader from its challenger.
 
 Several hypotheses about the means (`structures`) are held at once, each a normal posterior, weighted by evidence.
-The leader i has the largest mixed mean. Its challenger j is the arm that could most easily be better:
+The leader i has the largest mixed mean. What may be wrong with it is Σ_a w_a Σ_j odds_aj: under hypothesis a with means
+m, covariance C and noise σ², an arm j that is z = (m_i − m_j) / sd(f_i − f_j) behind has odds exp(−z²/(2κ²)). Pulling
+any arm q c times multiplies sd(f_i − f_j) by √(1 − r), r = (C_qi − C_qj)² / ((C_qq + σ²/c) Var(f_i − f_j)), and for
+κ = 1 also what exp(−z²/2) is expected to be afterwards. So the arm pulled is
 
-    j = argmin  m_i − m_j − w sd(f_i − f_j),
+    q = argmax  Σ_a w_a Σ_j odds_aj (C_qi − C_qj)² / ((C_qq + σ²/c) Var(f_i − f_j)).
 
-and the arm pulled is the one, of all arms, that tells the two apart best where it matters:
-
-    q = argmax  Σ_a w_a (C_a[q,i] − C_a[q,j])² / ((C_a[q,q] + σ_a²/c) Var_a(f_i − f_j)),
-
-with w_a, m_a, C_a, σ_a² the weight, means, covariance and noise of hypothesis a and c the pulls it is to get.
+κ < 1 looks at the nearest rivals first, κ near 1 at all of them; in between, doubt in linear means decides.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,12 +16,12 @@ from math import ceil
 from typing import Any
 
 from bestarm.core import Array, Policy, Problem, Pulls, Random, Tally, Totals, namespace
-from bestarm.designs.active import ActiveSet
+from bestarm.designs.many import BySize, Sparse
 from bestarm.designs.optimal import Multiplicative, WolfeAtwood
 from bestarm.designs.protocols import Design, Rounded
 from bestarm.designs.rounding import AutoRound
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates, one_hot, pick, row, tally, top
+from bestarm.linalg import Candidates, one_hot, pick, row, rows, tally, top
 from bestarm.models.linear import Linear
 from bestarm.models.weighed import Weighed
 from bestarm.policies.elimination import Elimination
@@ -31,7 +30,8 @@ from bestarm.structures.bases import standardised
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, structures
 from bestarm.structures.mixture import Mixture, weigh
 
-MANY = 5000  # arms from which the first design is solved on an active set
+MANY = 5000  # arms from which a design finds their span by itself
+REACH = 3.0  # standard deviations an arm's mean is thought to reach up at most
 
 
 @dataclass(frozen=True)
@@ -97,18 +97,18 @@ class Auto:
     rounds: int | None = None
     share: float = 0.2
     steps: int = 200
-    width: float = 2.0
-    doubting: float = 1.0  # added to the width in proportion to the weight of nonlinear kinds
+    focus: float = 0.4  # standard deviations κ behind the leader where an arm's odds have fallen to exp(−½)
+    doubting: float = 0.4  # added to κ in proportion to the weight of nonlinear kinds
+    rivals: int = 16
     hedge: float = 0.15  # the least weight of separate means, in proportion to that of nonlinear kinds
     refresh: float = 1.4
     kept: int = 3  # hypotheses that take part in decisions, the best of each of the weightiest kinds
     kinds: tuple[Kind, ...] = KINDS
     scaling: Scaling = Scaling()
-    design: Design = Rounded(WolfeAtwood(start=Multiplicative()), AutoRound())
-    design_many: Design = Rounded(ActiveSet(), AutoRound())
+    design: Design = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
     working: int = 256
     most: int = 200_000
-    beyond: Policy[Any] = Elimination(Linear(), Rounded(ActiveSet(), AutoRound()))
+    beyond: Policy[Any] = Elimination(Linear(), Sparse())
 
     def __post_init__(self) -> None:
         if self.rounds is not None and (self.rounds < 1 or self.rounds != int(self.rounds)):
@@ -186,9 +186,9 @@ class Auto:
         """Return the first pulls: a D-optimal design for a linear model with an intercept."""
         xp = namespace(problem.features)
         one = xp.ones_like(problem.features[..., :1])
-        candidates = Candidates.of(xp.concat([standardised(problem.features), one], axis=-1))
-        design = self.design_many if problem.arms > MANY else self.design
-        times = design.allocate(candidates, self._opening(problem), rng)
+        x = xp.concat([standardised(problem.features), one], axis=-1)
+        candidates = Candidates.of(x) if problem.arms <= MANY else Candidates(x, x)  # many are projected by the design
+        times = self.design.allocate(candidates, self._opening(problem), rng)
         return Pulls(xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), times.shape), times)
 
     def _opening(self, problem: Problem) -> int:
@@ -233,22 +233,23 @@ class Auto:
         each = xp.broadcast_to(leader[..., None], o.weight.shape)
         with_leader = row(o.covariance, each)
         variance = xp.linalg.diagonal(o.covariance)
-        apart = xp.maximum(variance + pick(variance, each)[..., None] - 2 * with_leader, 0.0)
+        level = variance + pick(variance, each)[..., None]
+        apart = xp.maximum(level - 2 * with_leader, 0.0)
         behind = pick(o.mean, each)[..., None] - o.mean
-        gap = pick(mixed, leader)[..., None] - mixed
-        weight = o.weight[..., None]
-        mixture = xp.sum(weight * (apart + behind * behind), axis=-2) - gap * gap
-        width = (self.width + self.doubting * o.doubt)[..., None]
-        cost = put(gap - width * xp.sqrt(xp.maximum(mixture, 0.0)), leader, xp.inf)
-        rival = xp.argmin(cost, axis=-1)
-        other = xp.broadcast_to(rival[..., None], o.weight.shape)
-        telling = with_leader - row(o.covariance, other)
-        between = xp.maximum(pick(apart, other), 1e-290)[..., None]
-        gain = weight * telling * telling / (variance + o.noise[..., None] / count) / between
-        arm = xp.argmax(xp.sum(gain, axis=-2), axis=-1)
-        return self._covered(o, state, mixed, width, arm)
+        near = self.focus + self.doubting * o.doubt
+        told = apart > 1e-12 * level
+        z = behind * behind / xp.where(told, apart, xp.ones_like(apart))
+        odds = o.weight[..., None] * xp.exp(-z / (2 * near * near)[..., None, None]) * xp.astype(told, z.dtype)
+        rivals = top(put(xp.sum(odds, axis=-2), leader, -1.0), min(self.rivals, o.arms.shape[-1] - 1))
+        wide = xp.broadcast_to(rivals[..., None, :], (*o.weight.shape, rivals.shape[-1]))
+        telling = with_leader[..., None, :] - rows(o.covariance, wide)
+        between = xp.take_along_axis(apart, wide, axis=-1)
+        stake = xp.take_along_axis(odds, wide, axis=-1) / xp.where(between > 0, between, xp.ones_like(between))
+        shrunk = xp.sum(stake[..., None] * telling * telling, axis=-2)
+        gain = xp.sum(shrunk / (variance + o.noise[..., None] / count), axis=-2)
+        return self._covered(o, state, mixed, xp.argmax(gain, axis=-1))
 
-    def _covered(self, o: Opinion, state: Trial, mixed: Array, width: Array, arm: Array) -> Array:
+    def _covered(self, o: Opinion, state: Trial, mixed: Array, arm: Array) -> Array:
         """Return `arm`, or an arm not pulled yet while fewer were tried than the doubt in linear means asks for."""
         xp = namespace(o.mean)
         counts = state.known.counts
@@ -260,7 +261,7 @@ class Auto:
         weight = o.weight[..., None]
         off = o.mean - mixed[..., None, :]
         spread = xp.sum(weight * (xp.linalg.diagonal(o.covariance) + off * off), axis=-2)
-        reach = mixed + width * xp.sqrt(xp.maximum(spread, 0.0))
+        reach = mixed + REACH * xp.sqrt(xp.maximum(spread, 0.0))
         fresh = xp.take_along_axis(counts, o.arms, axis=-1) == 0
         best = xp.argmax(xp.where(fresh, reach, -xp.inf * xp.ones_like(reach)), axis=-1)
         return xp.where(short & xp.any(fresh, axis=-1), best, arm)
@@ -283,7 +284,7 @@ class Auto:
         if arms <= self.working:
             return xp.broadcast_to(xp.arange(arms, dtype=xp.int64), (size, arms))
         mean, deviation = mixture.marginals()
-        reach = mean + (self.width + self.doubting) * deviation
+        reach = mean + REACH * deviation
         place = xp.argsort(top(counts, arms), axis=-1)  # how many arms were pulled more often
         scout = (place < self.working // 4) & (counts > 0)
         return xp.sort(top(xp.where(scout, xp.inf * xp.ones_like(reach), reach), self.working), axis=-1)

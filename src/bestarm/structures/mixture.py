@@ -55,7 +55,7 @@ class Mixture:
         return mixed, xp.sqrt(xp.maximum(xp.sum(weight * (variance + off * off), axis=-2), 0.0))
 
     def outlooks(self) -> list[Outlook]:
-        """Return what each of the `g` hypotheses thinks of all arms, each for one replication, in units of its noise."""
+        """Return what each hypothesis thinks of all arms `(1, K)`, in units of its σ²; for one replication only."""
         looks = self._looks(None)
         return [looks[int(place)] for place in self.order]
 

@@ -1,10 +1,11 @@
-"""What the data say of every arm's mean, as draws: the linear model, generalized linear models, and no structure.
+"""What the data say of every arm's mean, as draws: linear, generalized linear, no structure, or all of it weighed.
 
-All share one prior, which shrinks: the coefficients of the features, each feature measured in its own standard
+The first three share one prior, which shrinks: the coefficients of the features, each feature measured in its own standard
 deviation, are independent normal with variance τ². Where the features allow a common shift of all means, the shift is
 left free. The spread of the means that τ makes is not chosen but integrated out, under a half-Cauchy prior whose scale
 is the noise of one pull (one unit of the predictor, in a generalized linear model). This is what makes the winner's
-estimate honest: a posterior mean is not biased by having been picked as the largest.
+estimate honest: a posterior mean is not biased by having been picked as the largest. Weighed hypotheses
+(`structures`) have priors of their own; each draw is of one of them, chosen by its weight.
 """
 
 from dataclasses import dataclass, replace
@@ -13,9 +14,12 @@ from typing import Any
 import numpy as np
 
 from bestarm.core import Tally
+from bestarm.linalg import Candidates
 from bestarm.models.glm import FAR, GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
+from bestarm.models.weighed import Weighed
+from bestarm.structures.words import believes
 
 SHIFT = 0.9  # the features allow a shift if they explain this share of the constant
 FREE = 5.0  # standard deviation of a shift of the predictor, in a generalized linear model: hardly a limit
@@ -67,6 +71,8 @@ def posterior(
         design = Design.of(features)
         kind = "logistic" if isinstance(link, Logistic) else "Poisson"
         return Posterior(*_generalized(design, link, tally, draws, rng), f"{kind} in {design.rank} coefficients")
+    if isinstance(model, Weighed):
+        return _weighed(model, features, tally, noise_variance, draws, rng, noise)
     drawn = _normal(None, tally, noise_variance, draws, rng)
     why = (
         ""
@@ -224,6 +230,38 @@ def _scatter(total: float, sums: float, squares: float) -> float:
     if total < 2:
         return max(float(squares), 1e-12)
     return max(float(squares - sums**2 / total) / (total - 1), 1e-12 * float(squares) / total, 1e-14)
+
+
+# weighed hypotheses
+
+
+def _weighed(
+    model: Weighed, features: Any, tally: Tally, noise_variance: float | None, draws: int, rng: Any, noise: str
+) -> Posterior:
+    """Return draws of the means: of one hypothesis each, chosen by weight, σ² drawn too where it is not known."""
+    unit, total = _unit(tally), float(tally.counts.sum())
+    known = Tally(tally.counts, tally.sums / unit, tally.squares / unit / unit)
+    mixture = model.mixture(Candidates.of(np.asarray(features, dtype=np.float64)), known)
+    chance, at = _choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
+    freedom = max(total - 1, 0.0)
+    extra = max(0.0, LEAST - freedom)
+    rough = _scatter(total, float(known.sums.sum()), float(known.squares.sum()))
+    found, mean = np.empty((draws, len(tally.counts))), 0.0
+    for g, look in enumerate(mixture.outlooks()):
+        mine = np.flatnonzero(at == g)
+        if noise_variance is None:
+            rest = freedom * max(float(mixture.noise[0, g]), 1e-14) + extra * rough
+            variance = rest / rng.chisquare(freedom + extra, len(mine))
+        else:
+            variance = np.full(len(mine), np.clip(noise_variance / unit / unit, 1e-14, 1e200))
+        root, own = look.root[0], look.own[0]
+        off = rng.standard_normal((len(mine), root.shape[1])) @ root.T
+        if np.any(own > 0):
+            off += np.sqrt(own) * rng.standard_normal(off.shape)
+        found[mine] = look.mean[0] + np.sqrt(variance)[:, None] * off
+        mean = mean + chance[g] * look.mean[0]
+    weights = {kind.name: float(weight) for kind, weight in zip(model.kinds, mixture.kinds[0], strict=True)}
+    return Posterior(unit * found, unit * mean, f"{believes(weights)}; {noise}")
 
 
 # generalized linear rewards

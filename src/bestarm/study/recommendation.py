@@ -13,6 +13,7 @@ from bestarm.linalg import Candidates
 from bestarm.models.glm import GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
+from bestarm.models.weighed import Weighed
 from bestarm.study.checks import Finding, FitCheck, check_fit, findings
 from bestarm.study.fold import StudyState
 from bestarm.study.posterior import Posterior, posterior
@@ -177,7 +178,7 @@ def _estimates(fold: StudyState, features: Any, known: Tally, belief: Posterior)
     assert fold.rewards is not None
     natural, present = fold.rewards.natural, np.flatnonzero(fold.present)
     model = fold.rewards.model
-    structured = isinstance(model, Linear) or (isinstance(model, GLM) and _understood(model.link))
+    structured = isinstance(model, Linear | Weighed) or (isinstance(model, GLM) and _understood(model.link))
     model = model if structured else Means()
     value = model.fit(Candidates.of(features), known).mean[present]
     ends = natural(np.quantile(belief.draws, (0.025, 0.975), axis=0))
