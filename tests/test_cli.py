@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -40,9 +41,25 @@ def test_the_demo_finds_the_most_expensive_car(tmp_path):
     done = call("run", CARS, "--budget", 4100, "--label", "make", *options.split(), "--report", page)
     assert done.exit_code == 0
     answer = json.loads(done.stdout)
-    assert answer["true_best"] == "75 mercedes-benz"
+    assert answer["arm"] == answer["true_best"] == "75 mercedes-benz"
     assert answer["spent"] == 4100 == sum(answer["counts"].values())
-    assert len(answer["by_stage"]) == 8
+    assert answer["low"] < answer["true_mean"] < answer["high"]
+    assert answer["believes"].startswith("linear with a smooth residual")
+    assert sum(answer["belief"].values()) == pytest.approx(1)
+    assert answer["by_stage"] == []
+    html = page.read_text()
+    assert html.count("<svg") == 2
+    assert f"What the rewards say of the features: {answer['believes']}." in html
+
+
+def test_elimination_tells_its_stages(tmp_path):
+    page = tmp_path / "cars.html"
+    options = "--scale minmax --simulate price --missing mean --noise-variance 0.1 --seed 7 -f json --model linear"
+    done = call("run", CARS, "--budget", 4100, "--label", "make", *options.split(), "--report", page)
+    assert done.exit_code == 0
+    answer = json.loads(done.stdout)
+    assert "believes" not in answer
+    assert len(answer["by_stage"]) == 8 == answer["rounds"]
     assert "stage 8/8" in done.stderr
     html = page.read_text()
     assert html.count("<svg") == 3
@@ -58,6 +75,21 @@ def test_table_csv_and_json_say_the_same(table):
     assert row["arm"] == answer["arm"] == "a7"
     assert "a7" in plain.stdout
     assert {"estimate", "low", "high", "runner_up", "spent", "bound", "seed"} <= set(answer)
+
+
+def test_what_is_believed_is_printed(table):
+    plain, comma = (simulated(table, "--budget", 60, "-f", style) for style in ("table", "csv"))
+    assert re.search(r"^believes  +.*linear.*weight", plain.stdout, re.M)
+    assert "linear" in next(csv.DictReader(io.StringIO(comma.stdout)))["believes"]
+
+
+def test_rounds_are_kept_and_for_auto_only(table):
+    answer = json.loads(simulated(table, "--budget", 61, "--rounds", 4, "-f", "json").stdout)
+    assert (answer["arm"], answer["rounds"], answer["spent"]) == ("a7", 4, 61)
+    wrong = simulated(table, "--budget", 60, "--rounds", 4, "--model", "linear")
+    assert wrong.exit_code == 1
+    assert "--rounds is for the policy auto; gse-lin-fwg has stages" in wrong.stderr
+    assert "no setting 'eta'" in simulated(table, "--budget", 60, "--eta", 3).stderr
 
 
 def test_minimize_turns_the_question_round(table):
@@ -117,10 +149,10 @@ def test_one_arm_is_answered_without_a_pull(tmp_path):
 BAD = {
     "no budget": (["--budget", "0"], "budget must be at least 1"),
     "a negative budget": (["--budget", "-3"], "budget must be at least 1"),
-    "a budget below the stages": (["--budget", "2"], "at least 3 pulls are needed"),
+    "a budget below the stages": (["--budget", "2", "--model", "linear"], "at least 3 pulls are needed"),
     "an unknown policy": (["--budget", "9", "--policy", "gse-lin-fgw"], "nearest are gse-lin-fwg, "),
     "an unknown model": (["--budget", "9", "--model", "linaer"], "nearest are linear"),
-    "a bad eta": (["--budget", "9", "--eta", "1"], "eta must be greater than 1"),
+    "a bad eta": (["--budget", "9", "--eta", "1", "--model", "linear"], "eta must be greater than 1"),
     "a column that is not there": (["--budget", "9", "--exclude", "siez"], "size"),
     "no noise": (["--budget", "9", "--noise-variance", "-1"], "--noise-variance"),
 }
@@ -201,9 +233,10 @@ def test_every_command_and_option_has_a_help_text():
                 assert getattr(option, "help", None), (name, option.name)
 
 
-def test_the_report_can_be_a_picture(table, tmp_path):
+@pytest.mark.parametrize("policy", ["auto", "gse-lin-fwg", "ocba"])
+def test_the_report_can_be_a_picture(table, tmp_path, policy):
     picture = tmp_path / "deep" / "run.png"
-    assert simulated(table, "--budget", 60, "--report", picture).exit_code == 0
+    assert simulated(table, "--budget", 60, "--policy", policy, "--report", picture).exit_code == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

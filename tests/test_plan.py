@@ -31,7 +31,9 @@ def table(arms=12, dimension=3, intercept=False, seed=5):
 
 @pytest.fixture(scope="module")
 def found() -> Plan:
-    return plan(table(), gap=0.5, noise_variance=1.0, policies=["auto", "uniform"], replications=300, rng=3, n_jobs=1)
+    return plan(
+        table(), gap=0.5, noise_variance=1.0, policies=["gse-lin-fwg", "uniform"], replications=300, rng=3, n_jobs=1
+    )
 
 
 def test_the_error_falls_with_the_budget_within_noise(found):
@@ -78,7 +80,13 @@ def test_the_theorem_asks_for_more_than_the_simulation(found):
 
 
 def test_the_number_of_workers_does_not_matter():
-    options = {"gap": 0.5, "noise_variance": 1.0, "policies": ["auto", "uniform"], "budgets": [20, 6000], "rng": 7}
+    options = {
+        "gap": 0.5,
+        "noise_variance": 1.0,
+        "policies": ["gse-lin-fwg", "uniform"],
+        "budgets": [20, 6000],
+        "rng": 7,
+    }
     one, two = (plan(table(), **options, replications=550, n_jobs=n) for n in (1, 2))
     assert one == two
     assert one != plan(table(), **(options | {"rng": 8}), replications=550, n_jobs=1)
@@ -90,7 +98,7 @@ def test_totals_drawn_at_once_have_the_law_of_single_rewards(monkeypatch):
     options = {
         "gap": 0.1,
         "noise_variance": 1.0,
-        "policies": ["auto"],
+        "policies": ["gse-lin-fwg"],
         "budget": 400,
         "replications": 1500,
         "n_jobs": 1,
@@ -214,7 +222,7 @@ def test_the_prediction_holds_on_instances_that_were_there_before(name):
 
 def test_close_rivals_are_harder_than_spread_ones(rng):
     features = table(20, 4, intercept=True)
-    options = {"gap": 0.3, "noise_variance": 1.0, "policies": ["auto"], "budgets": [300], "rng": 1, "n_jobs": 1}
+    options = {"gap": 0.3, "noise_variance": 1.0, "policies": ["gse-lin-fwg"], "budgets": [300], "rng": 1, "n_jobs": 1}
     spread, close = (plan(features, **options, rivals=name).curve[0] for name in ("spread", "close"))
     assert close["low"] > spread["high"]
     worlds = Worlds(features, Linear(), 0.3, 1.0, rivals=Close()).draw(100, rng)
@@ -225,7 +233,9 @@ def test_close_rivals_are_harder_than_spread_ones(rng):
 
 
 def test_a_given_budget_is_judged_with_twice_as_much():
-    said = plan(table(), gap=0.5, noise_variance=1.0, policies="auto", budget=48, replications=200, rng=1, n_jobs=1)
+    said = plan(
+        table(), gap=0.5, noise_variance=1.0, policies="gse-lin-fwg", budget=48, replications=200, rng=1, n_jobs=1
+    )
     assert [row["budget"] for row in said.curve] == [48, 96]
     assert said.double["gse-lin-fwg"]["budget"] == 96
     assert "48" in str(said)
@@ -233,7 +243,14 @@ def test_a_given_budget_is_judged_with_twice_as_much():
 
 
 def test_the_hopeless_is_called_so():
-    options = {"gap": 0.001, "noise_variance": 9.0, "policies": ["auto"], "replications": 100, "rng": 1, "n_jobs": 1}
+    options = {
+        "gap": 0.001,
+        "noise_variance": 9.0,
+        "policies": ["gse-lin-fwg"],
+        "replications": 100,
+        "rng": 1,
+        "n_jobs": 1,
+    }
     with pytest.warns(BudgetWarning, match="100 pulls, the most tried"):
         far = plan(table(), **options, cap=100)
     assert far.budget == {"gse-lin-fwg": None}
@@ -353,3 +370,10 @@ def test_bad_names_and_arms_are_refused():
         plan(np.ones(3), **LINEAR)
     with pytest.raises(InputError, match="a mean reward the model can have"):
         plan(table(intercept=True), "logistic", gap=0.1, base=1.0)
+
+
+def test_auto_is_the_policy_of_that_name_unless_a_model_is_named():
+    options = {"gap": 1.0, "noise_variance": 1.0, "budgets": [40], "replications": 20, "rng": 1, "n_jobs": 1}
+    assert set(plan(np.eye(4), policies="auto", **options).budget) == {"auto"}
+    assert set(plan(np.eye(4), "means", policies="auto", **options).budget) == {"gse-means"}
+    assert set(plan(np.eye(4), **options).budget) == {"gse-lin-fwg", "sequential-halving", "uniform"}

@@ -1,7 +1,7 @@
 """What happened in a run, as tidy data: nothing here draws, prints or decides."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ from bestarm import bounds
 from bestarm.core import Problem, Tally
 from bestarm.linalg import Candidates, rank, tally
 from bestarm.play import Round, Run
+from bestarm.policies.auto import Auto
+from bestarm.structures.words import believes
 
 NORMAL = 1.959964  # 97.5 % quantile of the normal distribution: intervals hold with 95 %
 
@@ -40,7 +42,11 @@ class StageAccount:
 
 @dataclass(frozen=True)
 class Account:
-    """A whole run. `bound` is the theorem's bound on the error at `gap`, the gap as estimated (or known)."""
+    """A whole run. `bound` is the theorem's bound on the error at `gap`, the gap as estimated (or known).
+
+    `estimates` are the last ones, best first: of the arms in the last stage, or of all where there are no stages.
+    `belief` is the weight of every kind of hypothesis, where the policy has several.
+    """
 
     arms: int
     dimension: int
@@ -52,9 +58,18 @@ class Account:
     runner_up: Estimate | None
     gap: float | None
     bound: float | None
+    rounds: int = 0
+    estimates: tuple[Estimate, ...] = ()
+    belief: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def believes(self) -> str | None:
+        """What is believed of the means, in words; None where the policy holds one model for true."""
+        return believes(self.belief) if self.belief else None
 
     def row(self) -> dict[str, Any]:
         """Return the answer as one flat row."""
+        words = {} if self.believes is None else {"believes": self.believes}
         return {
             "arm": self.best.arm,
             "estimate": self.best.mean,
@@ -67,9 +82,10 @@ class Account:
             "arms": self.arms,
             "dimension": self.dimension,
             "stages": len(self.stages),
+            "rounds": self.rounds,
             "gap": self.gap,
             "bound": self.bound,
-        }
+        } | words
 
 
 class Accountant:
@@ -80,12 +96,14 @@ class Accountant:
         self.model, self.ids, self.natural = model, ids, natural
         self.stages: list[StageAccount] = []
         self.known: Tally | None = None
+        self.rounds = 0
 
     def watch(self, round: Round) -> StageAccount | None:
         """Take note of a round; return its account if it was a stage of an elimination."""
         now = tally(round.pulls, round.totals, len(self.ids))
         self.known = now if self.known is None else self.known + now
-        if not hasattr(round.after, "judged"):
+        self.rounds += 1
+        if not hasattr(round.after, "judged") or not hasattr(self.policy, "standard_error"):
             return None
         pulled = {self.ids[a]: int(n) for a, n in enumerate(now.counts) if n}
         judged = round.after.judged
@@ -117,6 +135,9 @@ class Accountant:
             runner_up=runner_up,
             gap=gap,
             bound=self._bound(problem, dimension, gap),
+            rounds=self.rounds,
+            estimates=compared,
+            belief=self.policy.belief(run.state) if isinstance(self.policy, Auto) else {},
         )
 
     def _estimate(self, arm: Any, mean: Any, error: Any) -> Estimate:

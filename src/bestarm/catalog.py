@@ -213,8 +213,14 @@ def model(name: str) -> Any:
     return MODELS[name][0]()
 
 
-def default_policy(model_name: str) -> str:
-    """Return the policy a model is used with when none is named."""
+def default_policy(model_name: str | None = None) -> str:
+    """Return the policy used when none is named: the model's own, or `auto` where no model is named either.
+
+    >>> default_policy(), default_policy("logistic")
+    ('auto', 'gse-log-fwg')
+    """
+    if model_name is None:
+        return "auto"
     if model_name not in MODELS:
         raise UnknownNameError("model", model_name, MODELS)
     return MODELS[model_name][1]

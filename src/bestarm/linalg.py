@@ -15,6 +15,8 @@ from bestarm.core import Array, Pulls, Tally, Totals, namespace
 
 def rows(features: Array, index: Array) -> Array:
     """Return rows `index` `(..., m)` of `features` `(..., K, d)`, shape `(..., m, d)`."""
+    if type(features) is np.ndarray:
+        return features[(*_open_grid(index)[:-1], index)] if np.ndim(index) > 1 else features[..., index, :]
     xp = namespace(features, index)
     wide = xp.broadcast_to(index[..., None], (*index.shape, features.shape[-1]))
     return xp.take_along_axis(features, wide, axis=-2)
@@ -91,6 +93,14 @@ def accumulate(total: Array, index: Array, values: Array) -> Array:
 def matvec(matrix: Array, vector: Array) -> Array:
     """Return A x for `(..., m, n)` and `(..., n)`."""
     return (matrix @ vector[..., None])[..., 0]
+
+
+def raised(matrix: Array, values: Array) -> Array:
+    """Return `matrix` `(..., n, n)` with `values` `(..., n)` added to its diagonal; in place where the library allows."""
+    if type(matrix) is np.ndarray:
+        np.einsum("...ii->...i", matrix)[...] += values
+        return matrix
+    return matrix + values[..., None] * namespace(matrix).eye(matrix.shape[-1], dtype=matrix.dtype)
 
 
 def span_coordinates(features: Array, tolerance: float | None = None) -> Array:

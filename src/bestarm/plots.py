@@ -24,7 +24,9 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
 
 
 def draw_estimates(account: Account, ax: Any = None) -> Any:
-    """Draw the estimates of every stage with 95 % intervals, the survivors in colour."""
+    """Draw the estimates of every stage with 95 % intervals, the survivors in colour; without stages, the last ones."""
+    if not account.stages:
+        return _draw_last(account, ax)
     ax = _axes(ax, (9, 4))
     for stage in account.stages:
         shown = stage.estimates[:MOST]
@@ -41,6 +43,21 @@ def draw_estimates(account: Account, ax: Any = None) -> Any:
     ax.annotate(account.best.arm, (at, account.best.mean), (-6, 6), **label)
     ax.set_xticks([stage.number for stage in account.stages])
     ax.set(xlabel="stage", ylabel="estimated mean", title="Estimates by stage, best first, with 95 % intervals")
+    return ax
+
+
+def _draw_last(account: Account, ax: Any) -> Any:
+    """Draw the last estimates of the arms that look best, with 95 % intervals, best on top."""
+    shown = account.estimates[:MOST][::-1]
+    ax = _axes(ax, (9, 1 + 0.2 * len(shown)))
+    for height, estimate in enumerate(shown):
+        colour = _colour(account, estimate.arm)
+        if np.isfinite(estimate.low) and np.isfinite(estimate.high):
+            ax.plot([estimate.low, estimate.high], [height, height], color=colour, lw=1.5, alpha=0.6)
+        ax.plot(estimate.mean, height, "o", ms=4, color=colour)
+    ax.set_yticks(range(len(shown)), [estimate.arm for estimate in shown], fontsize=8)
+    some = f", the best {MOST} of {account.arms:,} arms" if len(account.estimates) > MOST else ""
+    ax.set(xlabel="estimated mean", title=f"Estimates with 95 % intervals{some}")
     return ax
 
 

@@ -33,6 +33,11 @@ details { margin: 1rem 0; color: #444; } pre { white-space: pre-wrap; font-size:
 FIGURES = (plots.draw_estimates, plots.draw_pulls, plots.draw_elimination)
 
 
+def _figures(account: Account) -> tuple[Any, ...]:
+    """Return what there is to draw: without stages nobody was eliminated in one."""
+    return FIGURES if account.stages else FIGURES[:2] if account.estimates else FIGURES[1:2]
+
+
 def write(account: Account, path: Path, about: Mapping[str, Any]) -> None:
     """Write the report of a run to an .html or .png file; `about` is what one needs to run it again."""
     kind = path.suffix.lower()
@@ -49,10 +54,11 @@ def write(account: Account, path: Path, about: Mapping[str, Any]) -> None:
 
 
 def picture(account: Account) -> bytes:
-    """Return the three figures of a run as one PNG."""
-    figure = _figure((9, 16))
-    panels = figure.subplots(3, 1, height_ratios=[4, 5, 5])
-    for draw, ax in zip(FIGURES, panels, strict=True):
+    """Return the figures of a run as one PNG."""
+    drawers = _figures(account)
+    figure = _figure((9, 1 + 5 * len(drawers)))
+    panels = figure.subplots(len(drawers), 1, squeeze=False, height_ratios=[4, 5, 5][: len(drawers)])[:, 0]
+    for draw, ax in zip(drawers, panels, strict=True):
         ax.spines[["top", "right"]].set_visible(False)
         draw(account, ax)
     buffer = io.BytesIO()
@@ -73,16 +79,13 @@ def page(account: Account, about: Mapping[str, Any]) -> str:
         (f"{account.arms:,}", f"arms in {account.dimension} dimensions"),
         (number(account.bound), _bound_words(account.bound)),
     ]
-    figures = (
-        (plots.draw_estimates, plots.draw_pulls, plots.draw_elimination) if account.stages else (plots.draw_pulls,)
-    )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>bestarm: {escape(best.arm)}</title><style>{STYLE}</style></head><body>
 <h1>The best arm is</h1><p class="answer">{escape(best.arm)}</p>
-<p class="sub">{_verdict(account)}</p>
+<p class="sub">{_verdict(account)}{_believed(account)}</p>
 <div class="facts">{"".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in facts)}</div>
-{"".join(_svg(draw(account)) for draw in figures)}
+{"".join(_svg(draw(account)) for draw in _figures(account))}
 {_stages(account)}
 <details><summary>Everything needed to run this again</summary>
 <pre>{escape(json.dumps(about, indent=1))}</pre></details>
@@ -106,6 +109,12 @@ def _verdict(account: Account) -> str:
     if not best.low > second.high:
         return f"Its interval overlaps that of {escape(second.arm)}: the two are hard to tell apart on these pulls."
     return f"Its interval lies clear of that of {escape(second.arm)}."
+
+
+def _believed(account: Account) -> str:
+    if account.believes is None:
+        return ""
+    return f" What the rewards say of the features: {escape(account.believes)}."
 
 
 def _bound_words(bound: float | None) -> str:

@@ -28,7 +28,7 @@ def call(tmp_path, monkeypatch):
 def assay(call):
     """Return a caller within a study that has asked for six trials, in batch.csv."""
     made = call("create-study", "assay", "--arms", "arms.csv", "--id", "code", "--exclude", "batch no", "--budget", 24,
-                "--batch", 6, "--seed", 1, "--intercept")  # fmt: skip
+                "--batch", 6, "--seed", 1, "--intercept", "--model", "linear")  # fmt: skip
     assert made.exit_code == 0, made.output
     assert made.stdout == ""
     assert "5 arms, 3 features" in made.stderr

@@ -109,7 +109,7 @@ def begun():
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "arms.csv").write_bytes(ARMS)
         arms = Arms.from_csv(Path(folder) / "arms.csv", id="code")
-        study = create_study(arms, 30, study_name="s", storage=Path(folder) / "j", seed=1)
+        study = create_study(arms, 30, model="linear", study_name="s", storage=Path(folder) / "j", seed=1)
         batch = study.ask(8)
         study.tell(batch, [1.0, 2.0, None, None, 3.0, 4.0, None, None])
         return (Path(folder) / "j").read_bytes()

@@ -324,7 +324,9 @@ def test_a_model_that_fits_is_seldom_blamed(case):
 
 
 def test_arms_alike_are_named_and_share_their_chance():
-    study = create_study(Arms.from_arrays(np.array([[1.0, 0], [1, 0], [0, 1]]), ids=["a", "b", "c"]), 90, seed=1)
+    study = create_study(
+        Arms.from_arrays(np.array([[1.0, 0], [1, 0], [0, 1]]), ids=["a", "b", "c"]), 90, model="linear", seed=1
+    )
     study.import_results([(arm, value) for arm, value in (("a", 3.0), ("c", 1.0)) for _ in range(20)])
     with pytest.warns(RankDeficientWarning, match="a and b"):
         answer = study.recommend(warn=True)
@@ -384,7 +386,7 @@ values = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(
     told=st.lists(st.tuples(st.integers(0, 3), values), min_size=1, max_size=12),
-    policy=st.sampled_from(["gse-lin-fwg", "gse-means", "successive-rejects"]),
+    policy=st.sampled_from(["auto", "gse-lin-fwg", "gse-means", "successive-rejects"]),
     direction=st.sampled_from(["maximize", "minimize"]),
     noise=st.sampled_from([None, 1.0, 1e-30, 1e30]),
     features=st.sampled_from([np.eye(4), np.zeros((4, 2)), np.array([[1.0], [2], [2], [1e9]]), np.ones((4, 1))]),

@@ -85,7 +85,7 @@ def checked(text):
 
 
 def test_a_report_says_what_a_manager_asks():
-    study = ran()
+    study = ran(model="linear")
     text, answer = page(study), study.recommend()
     checked(text)
     for words in (
@@ -115,7 +115,7 @@ def test_a_study_without_a_result_says_so():
 
 
 def test_a_study_still_running_counts_what_is_out():
-    study = ran(stop=1)
+    study = ran(stop=1, model="linear")
     study.ask(4)
     text = page(study)
     checked(text)
@@ -172,7 +172,7 @@ def test_failures_money_and_withdrawn_arms_are_told():
 
 
 def test_history_follows_the_log():
-    study = ran()
+    study = ran(model="linear")
     history = look_back(study)
     assert [len(step.left) for step in history.steps] == [8, 4, 2, 1]
     assert history.steps[-1].left == (study.best_arm,)

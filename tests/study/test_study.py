@@ -337,7 +337,8 @@ def test_a_study_is_loaded_again_only_if_it_is_the_same():
 
 def test_policies_and_models_by_name_and_by_hand():
     assert create_study(FEATURES, 24, model="logistic").fold.first["policy_name"] == "gse-log-fwg"
-    assert create_study(FEATURES, 24).fold.first["policy_name"] == "gse-lin-fwg"
+    assert create_study(FEATURES, 24, model="linear").fold.first["policy_name"] == "gse-lin-fwg"
+    assert create_study(FEATURES, 24).fold.first["policy_name"] == "auto"
     own = create_study(FEATURES, 24, catalog.policy("gse-lin", eta=4.0))
     assert own.fold.policy.eta == 4.0
     assert own.fold.first["policy_name"] == "Elimination"

@@ -38,9 +38,12 @@ COUNT = click.IntRange(min=1)
 @click.option("--error", type=CHANCE, default=0.05, help="Chance of a wrong answer to aim for.")
 @click.option("--budget", type=COUNT, help="Say what this budget buys, and twice that, in place of finding one.")
 @click.option("--cap", type=COUNT, help="Largest budget to try; 1000000, or 50000 for a policy of single pulls.")
-@click.option("--model", default="linear", help="Reward model: linear, logistic, poisson or means.")
+@click.option("--model", help="Reward model: linear, logistic, poisson or means; linear if none is named.")
 @click.option(
-    "--policy", "policies", multiple=True, help="A policy of `bestarm policies` (repeatable); three of them otherwise."
+    "--policy",
+    "policies",
+    multiple=True,
+    help="A policy of `bestarm policies` (repeatable); three fast ones otherwise. auto takes longer: some 10 ms a run.",
 )
 @click.option("--id", "id_column", help="Column that names the arms; row numbers otherwise.")
 @click.option("--feature", multiple=True, help="Column to use as a feature (repeatable); all others otherwise.")
@@ -145,7 +148,9 @@ def show(made: Plan, style: str, plot: Path | None = None) -> None:
         say(f"figure written to {plot}")
 
 
-def _check(plot: Path | None, model: str, gap: float | None, prior_variance: float | None, **settings: Any) -> None:
+def _check(
+    plot: Path | None, model: str | None, gap: float | None, prior_variance: float | None, **settings: Any
+) -> None:
     if plot is not None and plot.suffix.lower() != ".png":
         raise click.UsageError(f"--plot takes a .png file; given {plot.name!r}")
     if (gap is None) == (prior_variance is None):
@@ -153,6 +158,7 @@ def _check(plot: Path | None, model: str, gap: float | None, prior_variance: flo
     noise = settings["noise_variance"]
     if settings["jobs"] == 0:
         raise click.UsageError("--jobs must not be 0; -1 is one for each core")
+    model = model or "linear"
     if model not in catalog.MODELS:
         raise click.UsageError(f"--model: {UnknownNameError('model', model, catalog.MODELS)}")
     for policy in settings["policies"]:

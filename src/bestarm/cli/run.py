@@ -20,6 +20,7 @@ from bestarm.errors import BudgetWarning, InputError, PullError, RewardError
 from bestarm.models.glm import GLM, Logistic
 from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.play import Round, play
+from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
 from bestarm.version import __version__
 
@@ -51,8 +52,13 @@ from bestarm.version import __version__
 )
 @click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull command.")
 @click.option("--model", "model_name", help="Reward model: " + ", ".join(catalog.MODELS) + ".")
-@click.option("--policy", "policy_name", help="A policy of `bestarm policies`; the model's own otherwise.")
-@click.option("--eta", type=float, help="Keep the best 1/eta of the arms at each stage.")
+@click.option(
+    "--policy",
+    "policy_name",
+    help="A policy of `bestarm policies`; otherwise the model's own, and auto where no model is named.",
+)
+@click.option("--rounds", type=click.IntRange(min=1), help="How often rewards may be waited for; for the policy auto.")
+@click.option("--eta", type=float, help="Keep the best 1/eta of the arms at each stage; for policies of stages.")
 @click.option("--minimize", is_flag=True, help="The smallest mean is the best.")
 @click.option("--seed", type=int, help="Seed of everything random; printed and logged when not given.")
 @click.option(
@@ -82,6 +88,7 @@ def run(
     pull_timeout: float | None,
     model_name: str | None,
     policy_name: str | None,
+    rounds: int | None,
     eta: float | None,
     minimize: bool,
     seed: int | None,
@@ -100,7 +107,7 @@ def run(
         raise click.UsageError(f"--report takes a .html or .png file; given {report_file.name!r}")
     if tables.in_blocks(arms_file) and tables.shape(arms_file)[0] > tables.SMALL:
         whole = {"--label": label, "--categorical": categorical, "--scale": scale != "none"}
-        whole |= {"--missing": missing != "error"}
+        whole |= {"--missing": missing != "error", "--rounds": rounds}
         big.refuse(arms_file, policy_name, model_name, whole | {"--report": report_file})
         observe = None if pull is None else observer(pull, pull_timeout)
         request = big.Request(
@@ -120,7 +127,7 @@ def run(
         )
         big.run_big(request, style)
         return
-    policy, model = _policy(policy_name, model_name, eta)
+    policy, model = _policy(policy_name, model_name, eta, rounds)
     rewards = Rewards(model, minimize)
     apart = {*exclude, *label, *([simulate] if simulate else [])}
     arms = Arms.from_file(
@@ -169,9 +176,13 @@ def policies(style: str) -> None:
     print_table([{"policy": name, "about": catalog.ENTRIES[name].about} for name in catalog.names()], style)
 
 
-def _policy(policy_name: str | None, model_name: str | None, eta: float | None) -> tuple[Any, Any]:
-    name = policy_name or catalog.default_policy(model_name or "linear")
+def _policy(policy_name: str | None, model_name: str | None, eta: float | None, rounds: int | None) -> tuple[Any, Any]:
+    name = policy_name or catalog.default_policy(model_name)
     settings: dict[str, Any] = {} if eta is None else {"eta": eta}
+    if rounds is not None:
+        if not isinstance(catalog.policy(name), Auto):
+            raise InputError(f"--rounds is for the policy auto; {name} has stages or single pulls of its own")
+        settings["rounds"] = rounds
     if policy_name and model_name:
         settings["model"] = catalog.model(model_name)
     policy = catalog.policy(name, **settings)
@@ -286,7 +297,8 @@ def _answer(
         {"stage": s.number, "pulls": s.pulls, "kept": list(s.kept), "estimates": [vars(e) for e in s.estimates]}
         for s in account.stages
     ]
-    print_answer(row, {"counts": account.counts, "by_stage": stages}, style)
+    more = {"counts": account.counts, "by_stage": stages} | ({"belief": account.belief} if account.belief else {})
+    print_answer(row, more, style)
 
 
 def _bar(budget: int) -> Any:

@@ -53,8 +53,9 @@ def _arms_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--cost", metavar="COLUMN", help="Column with the price of a pull; the budget is then money.")
 @click.option("--budget", type=float, required=True, help="Pulls to spend, or money with --cost; never more.")
 @click.option("--batch", type=click.IntRange(min=1), help="Trials handed out at once, such as a plate of 96.")
-@click.option("--policy", help="A policy of `bestarm policies`; the model's own otherwise.")
-@click.option("--model", help="Reward model: linear, logistic, poisson, means or forest.")
+@click.option("--rounds", type=click.IntRange(min=1), help="How often to wait for results; for the policy auto.")
+@click.option("--policy", help="A policy of `bestarm policies`; the model's own, or auto without --model, otherwise.")
+@click.option("--model", help="Reward model: linear, logistic, poisson, means or forest; auto needs none.")
 @click.option("--minimize", is_flag=True, help="The smallest mean is the best.")
 @click.option("--noise-variance", type=float, help="Variance of one reward, if known.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random; drawn and kept otherwise.")
@@ -65,7 +66,7 @@ def _arms_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def create(
     name: str, arms_file: str, id_column: str | None, label: tuple[str, ...], feature: tuple[str, ...],
     exclude: tuple[str, ...], categorical: tuple[str, ...], scale: str, intercept: bool, cost: str | None,
-    budget: float, batch: int | None, policy: str | None, model: str | None, minimize: bool,
+    budget: float, batch: int | None, rounds: int | None, policy: str | None, model: str | None, minimize: bool,
     noise_variance: float | None, seed: int | None, no_refund: bool, no_extra: bool, if_exists: str, storage: str,
 ) -> None:  # fmt: skip
     """Begin a study: `bestarm create-study assay --arms conditions.csv --id code --budget 480 --batch 96`."""
@@ -77,7 +78,7 @@ def create(
     study = create_study(
         arms, int(budget) if budget.is_integer() else budget, policy, model, study_name=name,
         storage=storage, load_if_exists=if_exists == "load", direction="minimize" if minimize else "maximize",
-        noise_variance=noise_variance, seed=seed, batch=batch, refund=not no_refund, extra=not no_extra,
+        noise_variance=noise_variance, seed=seed, batch=batch, rounds=rounds, refund=not no_refund, extra=not no_extra,
     )  # fmt: skip
     say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
     fold = study.sync()
@@ -171,10 +172,12 @@ def best(name: str, storage: str, style: str) -> None:
         "p_best": found.p_best, "runner_up": found.runner_up, "expected_regret": found.expected_regret,
         "spent": fold.used, "budget": fold.budget, "finished": fold.round is None,
     }  # fmt: skip
+    if style == "json":
+        row["believes"] = found.believes
     if style == "table":
         row = {key: f"{cell:.4g}" if isinstance(cell, float) else cell for key, cell in row.items()}
     print_table([row], style)
-    say(*found.warnings)
+    say(*([] if style == "json" else [f"believed: {found.believes}"]), *found.warnings)
 
 
 @main.command()

@@ -11,6 +11,7 @@ from bestarm import catalog
 from bestarm.arms import Arms
 from bestarm.core import Problem
 from bestarm.errors import ArmsError, BudgetError, BudgetWarning, InputError, UnknownNameError
+from bestarm.models.weighed import Weighed
 from bestarm.plan.answer import Plan, Rounds
 from bestarm.plan.rivals import RIVALS
 from bestarm.plan.simulate import Simulation, search
@@ -24,7 +25,7 @@ NORMAL = 1.959964
 
 def plan(
     arms: Any,
-    model: Any = "linear",
+    model: Any = None,
     *,
     gap: float | None = None,
     noise_variance: float | None = None,
@@ -45,19 +46,20 @@ def plan(
 
     `arms` are `Arms` or features `(K, d)`; `gap`, `prior` and `base` say what is plausible, see `Worlds`. With
     `rivals` "spread" the other arms are anywhere behind; "close" is the cautious choice, all near the gap. Policies
-    are names, "auto" for the model's own, or a mapping from a label to a policy. With `budget`, the error there and at
+    are names, or a mapping from a label to a policy; None is the model's own with two others. Without a `model` truths
+    are linear; where one is named, "auto" stands for its own policy. With `budget`, the error there and at
     twice that is predicted; with `budgets`, at each of them. Otherwise budgets double until the target is shown, or
     `cap` is met, and the last step is refined. The numbers do not depend on `n_jobs`.
 
     >>> import numpy as np
-    >>> small = plan(np.eye(4), gap=1.0, noise_variance=1.0, policies=["auto"], replications=200, rng=1, n_jobs=1)
+    >>> small = plan(np.eye(4), gap=1.0, noise_variance=1.0, policies="gse-lin-fwg", replications=200, rng=1, n_jobs=1)
     >>> small.budget["gse-lin-fwg"] <= small.bound
     True
     """
-    name = model if isinstance(model, str) else _model_name(model)
+    name = "linear" if model is None else model if isinstance(model, str) else _model_name(model)
     _check(error, replications, cap, n_jobs, rivals)
     worlds = Worlds(_features(arms), catalog.model(name), gap, noise_variance, prior, base, RIVALS[rivals])
-    chosen = _policies(policies, catalog.default_policy(name))
+    chosen = _policies(policies, catalog.default_policy(name), catalog.default_policy(None if model is None else name))
     listed = _budgets(budget, budgets, error, replications)
     about = {
         "model": name,
@@ -89,6 +91,8 @@ def _features(arms: Any) -> Any:
 
 
 def _model_name(model: Any) -> str:
+    if isinstance(model, Weighed):  # linear truths are the first it can tell
+        return "linear"
     known = {name: make() for name, (make, _) in catalog.MODELS.items()}
     for name, one in known.items():
         if one == model:
@@ -96,13 +100,15 @@ def _model_name(model: Any) -> str:
     raise InputError(f"model must be one of {', '.join(known)}; given {model!r}")
 
 
-def _policies(policies: Policies | None, own: str) -> dict[str, Any]:
+def _policies(policies: Policies | None, own: str, auto: str) -> dict[str, Any]:
+    """Return the policies by label; `own` is the model's, which is fast, and `auto` what "auto" stands for."""
     if isinstance(policies, Mapping):
         chosen = dict(policies)
     else:
-        listed = ("auto", "sequential-halving", "uniform") if policies is None else policies
+        listed = (own, "sequential-halving", "uniform") if policies is None else policies
         names = [listed] if isinstance(listed, str) else listed
-        chosen = {own if name == "auto" else name: catalog.policy(own if name == "auto" else name) for name in names}
+        meant = [auto if name == "auto" else name for name in names]
+        chosen = {name: catalog.policy(name) for name in meant}
     if not chosen:
         raise InputError("policies must name at least one policy")
     return chosen

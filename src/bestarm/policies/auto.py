@@ -59,7 +59,8 @@ class Opinion:
         times = times[..., None]
         spread = self.noise + times * pick(column, where)
         u = column * xp.sqrt(times / spread)[..., None]
-        covariance = self.covariance - u[..., :, None] * u[..., None, :]
+        covariance = (-u)[..., :, None] * u[..., None, :]
+        covariance += self.covariance
         if total is None:
             return replace(self, covariance=covariance)
         surprise = (total[..., None] - times * pick(self.mean, where)) / spread

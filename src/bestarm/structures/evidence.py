@@ -11,7 +11,7 @@ features, bordered by 1 and y, gives log det A and Q at once.
 from dataclasses import dataclass
 
 from bestarm.core import Array, Tally, namespace
-from bestarm.linalg import one_hot
+from bestarm.linalg import one_hot, raised
 from bestarm.structures.bases import Base
 from bestarm.structures.hypotheses import Hypothesis, Structures
 
@@ -80,9 +80,9 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
         ridge = ridge + last * (data.within + FLOOR * total + 1e-290)[..., None]
         if h.intercept:  # an intercept no data speak of must not stop the factorisation
             ridge = ridge + 1e-9 * one_hot(xp.asarray(size), gram.shape[-1], gram.dtype)
-        bordered = gram * roots[..., :, None] * roots[..., None, :]
-        bordered = bordered + ridge[..., None] * xp.eye(gram.shape[-1], dtype=gram.dtype)
-        pivots = xp.linalg.diagonal(xp.linalg.cholesky(bordered))
+        bordered = gram * roots[..., :, None]
+        bordered *= roots[..., None, :]
+        pivots = xp.linalg.diagonal(xp.linalg.cholesky(raised(bordered, ridge)))
         left = pivots[..., -1] * pivots[..., -1]  # W + Q
         value = h.log_prior - lost - xp.sum(xp.log(pivots[..., :size]), axis=-1) - n / 2 * xp.log(left)
         if h.intercept:

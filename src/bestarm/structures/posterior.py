@@ -69,7 +69,7 @@ class Outlook:
 
     @property
     def root(self) -> Array:
-        """L `(..., m, p)` for which the covariance is L L' + diag(own): draws need no matrix of the size of the arms."""
+        """L `(..., m, p)` for which the covariance is L L' + diag(own): draws need no matrix as large as the arms."""
         xp = namespace(self.mean)
         shift = (xp.sqrt(self.spread)[..., None] * self.level * self.kept)[..., None]
         if self.table is None:

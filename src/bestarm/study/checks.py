@@ -11,6 +11,7 @@ from bestarm.errors import BestArmWarning, BudgetWarning, LackOfFitWarning, Rank
 from bestarm.linalg import Candidates, span_coordinates
 from bestarm.models.glm import GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
+from bestarm.models.weighed import Weighed
 
 LEVEL = 0.01  # a fit is called bad if data as odd as these come less often than this from a model that holds
 EDGE = 8.0  # a fitted logit beyond this, on an arm whose expected rarer outcomes number less than RARE, ran away
@@ -43,7 +44,8 @@ def check_fit(model: Any, features: Any, tally: Tally, noise_variance: float | N
     """Test the model against what repeats of the same arm say.
 
     Linear: the scatter of the arms' means about the fit against the scatter of repeats, by F, or by χ² where the noise
-    is known. Logistic, Poisson: Pearson's χ² over the arms where it can be trusted.
+    is known. Logistic, Poisson: Pearson's χ² over the arms where it can be trusted. Weighed hypotheses: nothing, since
+    how far to trust the features is what they learn.
     """
     link = model.link if isinstance(model, GLM) else None
     pulled = tally.counts > 0
@@ -53,6 +55,8 @@ def check_fit(model: Any, features: Any, tally: Tally, noise_variance: float | N
     if isinstance(link, Logistic | Poisson):
         fit = model.fit(Candidates.of(features), tally).mean
         return _pearson(_rank(features[pulled]), fit, fit * (1 - fit) if isinstance(link, Logistic) else fit, tally)
+    if isinstance(model, Weighed):
+        return FitCheck("nothing to check: how far the features are to be trusted was learned from the results")
     return FitCheck("nothing to check: no relation between the arms is assumed")
 
 
@@ -98,7 +102,7 @@ def _pearson(rank: int, fit: Any, variance: Any, tally: Tally) -> FitCheck:
 
 def findings(model: Any, ids: Sequence[str], features: Any, present: Any, tally: Tally, fit: FitCheck) -> list[Finding]:
     """Return all there is to be wary of, in sentences."""
-    structured = isinstance(model, Linear | GLM)
+    structured = isinstance(model, Linear | GLM | Weighed)
     found = []
     if fit.bad:
         found.append(Finding(LackOfFitWarning, _lack_words(model, fit)))

@@ -11,6 +11,7 @@ from bestarm.arms import Arms
 from bestarm.core import Problem
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.live import fresh_seed
+from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
 from bestarm.study.fold import LARGEST, VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
@@ -32,20 +33,24 @@ def create_study(
     noise_variance: float | None = None,
     seed: int | None = None,
     batch: int | None = None,
+    rounds: int | None = None,
     refund: bool = True,
     extra: bool = True,
 ) -> Study:
     """Begin a study: find the best of `arms` within `budget` pulls (or money, where arms have costs).
 
-    `policy` is a name, a policy, or None for the model's own; `model` says what rewards are like: linear, logistic, ...
-    `batch` is how many trials are asked at once unless `ask` says otherwise; one-at-a-time policies plan so many
-    together. `refund` asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a
-    study of that name is loaded if it is of the same arms, policy and settings, and what differs is said if not.
+    `policy` is a name, a policy, or None for `auto`, which learns how far to trust the features; `model` says what
+    rewards are like, linear, logistic, ..., and its own policy is used then. `batch` is how many trials are asked at
+    once unless `ask` says otherwise; policies of small steps plan so many together. `rounds`, for `auto`, is how often
+    one is willing to wait for results: all of a round is planned together. `refund` asks a failed trial's arm again;
+    `extra` takes results nobody asked for. With `load_if_exists` a study of that name is loaded if it is of the same
+    arms, policy and settings, and what differs is said if not.
     """
     table = arms if isinstance(arms, Arms) else Arms.from_arrays(arms)
     chosen, rewards_model = _policy(policy, model)
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
     _check(table, budget, name, direction, noise_variance, seed, batch)
+    _check_rounds(chosen, rounds)
     Rewards(rewards_model, direction == "minimize")
     chosen.start(Problem(table.features, _pulls(table, budget), noise_variance))
     first = {
@@ -56,7 +61,7 @@ def create_study(
                  "table": {column: list(cells) for column, cells in table.table.items()}},
         "policy": spec.to_dict(chosen), "policy_name": policy_name(chosen), "model": spec.to_dict(rewards_model),
         "noise_variance": noise_variance, "seed": fresh_seed() if seed is None else int(seed),
-        "options": {"batch": batch, "refund": refund, "extra": extra},
+        "options": {"batch": batch, "rounds": rounds, "refund": refund, "extra": extra},
     }  # fmt: skip
     _try(first)
     place = _open(storage)
@@ -115,7 +120,7 @@ def _policy(policy: Any, model: str | None) -> tuple[Any, Any]:
     binary = isinstance(policy, str) and policy in catalog.ENTRIES and catalog.ENTRIES[policy].binary
     named = catalog.model(model or ("logistic" if binary else "linear"))
     if policy is None:
-        policy = catalog.default_policy(model or "linear")
+        policy = catalog.default_policy(model)
     chosen = catalog.policy(policy) if isinstance(policy, str) else policy
     own = getattr(getattr(chosen, "policy", chosen), "model", None)
     if own is not None and model is not None and own != named:
@@ -155,6 +160,15 @@ def _check(
         raise BudgetError(f"a budget of {budget} does not pay for a single pull; at least {cheapest:g} is needed")
     if budget / cheapest > LARGEST:
         raise BudgetError(f"a budget of {budget:g} is beyond what a study can plan, {LARGEST:,} pulls")
+
+
+def _check_rounds(policy: Any, rounds: Any) -> None:
+    if rounds is None:
+        return
+    if not isinstance(policy, Auto):
+        raise InputError(f"rounds are for the policy auto; {policy_name(policy)} has stages or batches of its own")
+    if rounds < 1 or rounds != int(rounds):
+        raise InputError(f"rounds must be a whole number, at least 1; given {rounds!r}")
 
 
 def _differences(study: Study, wanted: Record, seed: int | None) -> list[str]:

@@ -13,7 +13,8 @@ What counts for what:
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from bestarm import spec
 from bestarm.core import Problem, Pulls, Tally, Totals
 from bestarm.errors import BudgetError, StorageError
+from bestarm.policies.auto import Auto
 from bestarm.policies.batched import Batched
 from bestarm.rewards import Rewards
 from bestarm.study.storage import Record
@@ -115,7 +117,7 @@ class StudyState:
         self.features, self.present = [list(row) for row in arms["features"]], [True] * len(self.ids)
         self.cost = None if arms.get("cost") is None else [_positive(cost) for cost in arms["cost"]]
         self.budget, self.seed = _positive(record["budget"]), record["seed"]
-        self.options = {"batch": None, "refund": True, "extra": True, **record["options"]}
+        self.options = {"batch": None, "rounds": None, "refund": True, "extra": True, **record["options"]}
         self.noise_variance = record.get("noise_variance")
         if self.noise_variance is not None and not 0 <= self.noise_variance < np.inf:
             raise ValueError(f"a variance is expected; given {self.noise_variance!r}")
@@ -123,8 +125,8 @@ class StudyState:
             raise TypeError("names must be text")
         if len(set(self.ids)) != len(self.features) or (self.cost is not None and len(self.cost) != len(self.ids)):
             raise ValueError("ids, features and costs of the arms do not fit together")
-        if not isinstance(self.options["batch"] or 1, int):
-            raise TypeError("a batch must be a whole number")
+        if not all(isinstance(self.options[key] or 1, int) for key in ("batch", "rounds")):
+            raise TypeError("a batch and rounds must be whole numbers")
         self.policy = spec.from_dict(record["policy"])
         inner = getattr(self.policy, "policy", self.policy)
         model = getattr(inner, "model", None) or spec.from_dict(record["model"])
@@ -255,13 +257,25 @@ class StudyState:
         if pulls < 1:
             return
         problem = Problem(np.array([self.features[arm] for arm in arms], dtype=np.float64), pulls, self.noise_variance)
-        size = self.options["batch"]
-        self.runner = self.policy if size is None else Batched(self.policy, size)
+        self.runner = self._planner(pulls)
         try:
             self.state = self.runner.start(problem)
         except BudgetError:  # what is left is too little for this policy
             return
         self._plan()
+
+    def _planner(self, pulls: int) -> Any:
+        """Return the policy as it plans `pulls` pulls in batches, or in the rounds that are left."""
+        size, rounds = self.options["batch"], self.options["rounds"]
+        if not isinstance(self.policy, Auto):
+            return self.policy if size is None else Batched(self.policy, size)
+        if self.policy.rounds is not None or (rounds is None and (size or 1) == 1):
+            return self.policy
+        if rounds is not None:
+            begun = sum(one.handed > 0 for one in self.history)
+            return replace(self.policy, rounds=rounds - begun if begun < rounds else rounds)
+        first = max(size, ceil(self.policy.share * pulls))
+        return replace(self.policy, rounds=min(1 + ceil(max(pulls - first, 0) / size), self.policy.steps))
 
     def _plan(self) -> None:
         """Ask the policy its next question; the same log gives the same question."""

@@ -1,7 +1,7 @@
 """What the data say of every arm's mean, as draws: linear, generalized linear, no structure, or all of it weighed.
 
-The first three share one prior, which shrinks: the coefficients of the features, each feature measured in its own standard
-deviation, are independent normal with variance τ². Where the features allow a common shift of all means, the shift is
+The first three share one prior, which shrinks: the coefficients of the features, each feature measured in its own
+standard deviation, are independent normal with variance τ². Where the features allow a common shift of all means, it is
 left free. The spread of the means that τ makes is not chosen but integrated out, under a half-Cauchy prior whose scale
 is the noise of one pull (one unit of the predictor, in a generalized linear model). This is what makes the winner's
 estimate honest: a posterior mean is not biased by having been picked as the largest. Weighed hypotheses

@@ -44,7 +44,8 @@ class ArmEstimate:
 class Recommendation:
     """The answer of a study.
 
-    value            estimated mean of the arm by the study's model, fitted to everything told
+    value            estimated mean of the arm by the study's model, fitted to everything told; a model of weighed
+                     hypotheses shrinks by itself, so that `corrected` is the same
     corrected        the same corrected for selection: the posterior mean under a prior that shrinks. The winner of many
                      is partly lucky, which `value` does not know and this does
     interval         holds the arm's mean with probability 95 %, selection allowed for; its middle is near `corrected`
@@ -55,7 +56,7 @@ class Recommendation:
     leader           the arm of largest `corrected` value. It is `arm`, unless the policy's run is over and the model
                      does not fit the data or is not the policy's own: then `arm` is the policy's; a warning says so
     pulls, told      how many results there are of the arm, and of all arms
-    believes         the model in a line
+    believes         the model in a line; of weighed hypotheses, which of them the results speak for
     warnings         what to be wary of, in sentences
     """
 
@@ -137,7 +138,8 @@ def _assess(study: "Study", draws: int, rng: Any) -> tuple[Assessment, list[Find
     found = findings(rewards.model, fold.ids, features, np.array(fold.present), known, fit)
     doubted = any(finding.kind is LackOfFitWarning for finding in found) or not _judges_by_model(fold)
     chosen = theirs if doubted else leader
-    sentences = tuple(finding.words for finding in found) + _difference(estimates, leader, theirs, doubted, belief)
+    differ = _difference(estimates, leader, theirs, belief, _why(rewards.model, doubted))
+    sentences = (*(finding.words for finding in found), *differ)
     ranked = sorted(range(len(present)), key=lambda i: (-estimates[i].chance, -belief.mean[i]))
     best = estimates[chosen]
     others = [i for i in ranked if i != chosen]
@@ -198,8 +200,26 @@ def _understood(link: Any) -> bool:
     return isinstance(link, Identity | Logistic | Poisson)
 
 
+def _why(model: Any, doubted: bool) -> str:
+    """Return the words for policy and data that differ."""
+    if doubted:
+        return (
+            "The policy ended with {policy}, the model fitted to everything told with {data} ({odds} by that model). "
+            "The model does not fit, or is not the policy's own, so the policy's answer stands."
+        )
+    if isinstance(model, Weighed):
+        return (
+            "The policy ended with {policy}, the arm no single other one is likely to beat; of everything told, "
+            "{data} has the largest expected mean: {odds}."
+        )
+    return (
+        "The policy, which judges a stage by its own data, ended with {policy}; everything told speaks for {data}: "
+        "{odds}."
+    )
+
+
 def _difference(
-    estimates: list[ArmEstimate], leader: int, theirs: int, doubted: bool, belief: Posterior
+    estimates: list[ArmEstimate], leader: int, theirs: int, belief: Posterior, words: str
 ) -> tuple[str, ...]:
     """Say that policy and data differ, unless the two arms are as good as equal."""
     ahead = float(belief.mean[leader] - belief.mean[theirs])
@@ -207,15 +227,7 @@ def _difference(
         return ()
     policy, data = estimates[theirs], estimates[leader]
     odds = f"their chances of being best are {percent(policy.chance)} and {percent(data.chance)}"
-    if doubted:
-        return (
-            f"The policy ended with {policy.arm}, the model fitted to everything told with {data.arm} ({odds} by that "
-            "model). The model does not fit, or is not the policy's own, so the policy's answer stands.",
-        )
-    return (
-        f"The policy, which judges a stage by its own data, ended with {policy.arm}; everything told speaks for "
-        f"{data.arm}: {odds}.",
-    )
+    return (words.format(policy=policy.arm, data=data.arm, odds=odds),)
 
 
 def percent(chance: float) -> str:

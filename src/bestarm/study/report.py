@@ -16,6 +16,7 @@ from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.models.glm import FAR, GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
+from bestarm.models.weighed import Weighed
 from bestarm.plots import MOST
 from bestarm.report import STYLE, number
 from bestarm.study import figures
@@ -214,7 +215,7 @@ def _check(fold: StudyState, assessment: Assessment) -> str:
 def _measured(fold: StudyState) -> list[tuple[float, ...]]:
     """Return (fitted mean, mean of the results, low, high) of the arms measured, if a model relates them."""
     assert fold.rewards is not None
-    if not isinstance(fold.rewards.model, Linear | GLM):
+    if not isinstance(fold.rewards.model, Linear | GLM | Weighed):
         return []
     known, natural, model = fold.known(), fold.rewards.natural, fold.rewards.model
     fit = model.fit(Candidates.of(features_of(fold)), known)

@@ -1,0 +1,136 @@
+"""Write the tables and the figure of docs/which-policy.md again, from what `make bench-default` measured.
+
+    python docs/which_policy.py [results]
+
+Reads results/bench-default, results/bench-heldout, results/rounds-R, results/gse-auto and results/ablation.json where
+they are, keeps the numbers in docs/which_policy.json, and fills the page between its markers.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from bestarm.bench.figures import draw_suite
+
+HERE = Path(__file__).parent
+PAGE, DATA, FIGURE = HERE / "which-policy.md", HERE / "which_policy.json", HERE / "which_policy.png"
+ROUNDS = (20, 10, 5, 3, 2)
+
+
+def points(value: float | None) -> str:
+    """Return a share as percentage points with a sign."""
+    return "" if value is None else f"{100 * value:+.1f}"
+
+
+def verdict(folder: Path) -> dict[str, Any] | None:
+    """Return what a folder of results says, if it is there."""
+    if not (folder / "summary.json").exists():
+        return None
+    news: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return news | {"rows": json.loads((folder / "table.json").read_text(encoding="utf-8"))}
+
+
+def collect(results: Path) -> dict[str, Any]:
+    """Return all numbers of the page."""
+    found: dict[str, Any] = {
+        "default": verdict(results / "bench-default"),
+        "heldout": verdict(results / "bench-heldout"),
+    }
+    found["gse-auto"] = verdict(results / "gse-auto")
+    found["rounds"] = {str(r): verdict(results / f"rounds-{r}") for r in ROUNDS}
+    ablation = results / "ablation.json"
+    found["ablation"] = json.loads(ablation.read_text(encoding="utf-8")) if ablation.exists() else None
+    return found
+
+
+def summary(news: dict[str, Any]) -> str:
+    """Return the table of groups."""
+    lines = [
+        f"{news['replications']} replications a cell, judged policy `{news['policy']}`.",
+        "",
+        "| group | cells | won | within 1 pp | within 3 pp | mean, pp | worst, pp | to halving: mean, worst | "
+        "to a Gaussian process: mean, worst |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in news["summary"]:
+        lines.append(
+            f"| {row['group']} | {row['contests']} | {row['won']} | {row['within_1']} ({row['within_1_point']}) | "
+            f"{row['within_3']} ({row['within_3_point']}) | {points(row['mean'])} | {points(row['worst'])} | "
+            f"{points(row['halving_mean'])}, {points(row['halving_worst'])} | "
+            f"{points(row['process_mean'])}, {points(row['process_worst'])} |"
+        )
+    return "\n".join(lines)
+
+
+def cells(news: dict[str, Any]) -> str:
+    """Return the table of cells, the hardest first."""
+    lines = ["| cell | `auto` | best other policy | its accuracy | difference, pp (95 %) |", "|---|---|---|---|---|"]
+    for row in sorted(news["rows"], key=lambda row: row["rival_difference"] or 0):
+        ends = f"{points(row['rival_difference'])} [{points(row['rival_low'])}, {points(row['rival_high'])}]"
+        lines.append(
+            f"| {row['cell']} | {row['accuracy']:.3f} | {row['rival']} | {row['rival_accuracy']:.3f} | {ends} |"
+        )
+    return "\n".join(lines)
+
+
+def rounds(news: dict[str, Any]) -> str:
+    """Return what rounds cost against one pull at a time."""
+    lines = ["| rounds | replications a cell | mean, pp | worst cell, pp | which |", "|---|---|---|---|---|"]
+    for count, one in news.items():
+        if one is not None:
+            total = one["summary"][-1]
+            lines.append(
+                f"| {count} | {one['replications']} | {points(total['mean'])} | {points(total['worst'])} | "
+                f"{total['worst_cell']} |"
+            )
+    return "\n".join(lines)
+
+
+def ablation(news: dict[str, Any]) -> str:
+    """Return what each part buys."""
+    lines = [
+        f"{news['cells']} cells of the suite, {news['replications']} replications each; differences to `auto` in pp.",
+        "",
+        "| variant | mean accuracy | difference (95 %) | worst cell | best cell |",
+        "|---|---|---|---|---|",
+    ]
+    for row in news["rows"]:
+        ends = f"{points(row['difference'])} [{points(row['low'])}, {points(row['high'])}]"
+        lines.append(
+            f"| {row['variant']} | {row['accuracy']:.3f} | {ends} | {points(row['worst'])} ({row['worst_cell']}) | "
+            f"{points(row['best'])} |"
+        )
+    return "\n".join(lines)
+
+
+def filled(page: str, name: str, text: str | None) -> str:
+    """Return the page with `text` between the markers of `name`."""
+    start, end = f"<!-- {name} -->", f"<!-- end {name} -->"
+    if text is None or start not in page:
+        return page
+    head, rest = page.split(start, 1)
+    return f"{head}{start}\n{text}\n{end}{rest.split(end, 1)[1]}"
+
+
+def main() -> None:
+    results = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
+    data = collect(results) if results.exists() else json.loads(DATA.read_text(encoding="utf-8"))
+    page = PAGE.read_text(encoding="utf-8")
+    if data["default"]:
+        page = filled(filled(page, "summary", summary(data["default"])), "cells", cells(data["default"]))
+        title = f"auto against the best other policy of each cell, {data['default']['replications']} replications"
+        draw_suite(data["default"]["rows"], title).savefig(FIGURE, dpi=110)
+    if data["heldout"]:
+        page = filled(filled(page, "heldout", summary(data["heldout"])), "heldout cells", cells(data["heldout"]))
+    if data["gse-auto"]:
+        page = filled(page, "gse-auto", summary(data["gse-auto"]))
+    page = filled(page, "rounds", rounds(data["rounds"]))
+    if data["ablation"]:
+        page = filled(page, "ablation", ablation(data["ablation"]))
+    PAGE.write_text(page, encoding="utf-8")
+    DATA.write_text(json.dumps(data, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
