@@ -22,6 +22,9 @@ GLM = ("logistic K=8 d=5", lambda r, rng: instances.logistic(8, 5, replications=
 
 # policy, instance, budget, runs, goal and what the paper reports, both in seconds for those runs
 CELLS = [
+    ("auto", sphere(64), 640, 1000, 30, None),
+    ("auto", sphere(256), 2560, 100, 50, None),
+    ("gse-auto", sphere(64), 640, 250, None, None),
     ("gse-lin-fwg", adaptive(16), 320, 1000, 0.5, 70),
     ("gse-lin-fwg", sphere(128), 6400, 1000, 2, None),
     ("gse-log-fwg", GLM, 400, 1000, 2, None),

@@ -96,7 +96,7 @@ def matvec(matrix: Array, vector: Array) -> Array:
 
 
 def raised(matrix: Array, values: Array) -> Array:
-    """Return `matrix` `(..., n, n)` with `values` `(..., n)` added to its diagonal; in place where the library allows."""
+    """Return `matrix` `(..., n, n)` with `values` `(..., n)` added to its diagonal; in place where that is allowed."""
     if type(matrix) is np.ndarray:
         np.einsum("...ii->...i", matrix)[...] += values
         return matrix
