@@ -43,6 +43,21 @@ def test_rounds_must_be_a_number_of_rounds():
         Auto(rounds=0)
 
 
+@pytest.mark.parametrize("setting", ["steps", "rivals", "kept", "working", "focus", "refresh"])
+def test_a_setting_that_cannot_be_is_named(setting):
+    with pytest.raises(InputError, match=setting):
+        Auto(**{setting: 0})
+
+
+@pytest.mark.parametrize("variance", [1e-2, 1e-4, 1e-8])
+def test_a_race_that_is_decided_is_run_among_its_leaders(variance, rng):
+    features = rng.standard_normal((20, 3))
+    features = features[np.argsort(features[:, 0])]  # the worst arm first: an index must not count
+    run = play(Auto(), Bandit(features, features[:, 0], Gaussian(variance)), 400, 1)
+    assert run.arm == 19
+    assert run.counts[0] < 100
+
+
 def test_more_arms_than_fit_at_once_are_screened(rng):
     features = rng.standard_normal((3000, 5))
     bandit = Bandit(features, features @ np.array([1.0, -1.0, 0.5, 0.0, 0.0]), Gaussian(0.25))

@@ -31,6 +31,7 @@ from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, stru
 from bestarm.structures.mixture import Mixture, weigh
 
 MANY = 5000  # arms from which a design finds their span by itself
+VANISHING = 300.0  # exp(−this) is next to nothing, and its square still a number
 REACH = 3.0  # standard deviations an arm's mean is thought to reach up at most
 
 
@@ -116,6 +117,14 @@ class Auto:
             raise InputError(f"rounds must be a whole number, at least 1; given {self.rounds}")
         if not 0 < self.share <= 1:
             raise InputError(f"share must lie between 0 and 1; given {self.share}")
+        for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2), ("most", 1)):
+            given = getattr(self, name)
+            if given < least or given != int(given):
+                raise InputError(f"{name} must be a whole number, at least {least}; given {given}")
+            object.__setattr__(self, name, int(given))
+        for name, above in (("focus", 0), ("refresh", 1)):
+            if not getattr(self, name) > above:
+                raise InputError(f"{name} must be greater than {above}; given {getattr(self, name)}")
 
     @property
     def model(self) -> Weighed:
@@ -240,7 +249,8 @@ class Auto:
         near = self.focus + self.doubting * o.doubt
         told = apart > 1e-12 * level
         z = behind * behind / xp.where(told, apart, xp.ones_like(apart))
-        odds = o.weight[..., None] * xp.exp(-z / (2 * near * near)[..., None, None]) * xp.astype(told, z.dtype)
+        far = z / (2 * near * near)[..., None, None]
+        odds = o.weight[..., None] * xp.exp(_lifted(far, told)) * xp.astype(told, z.dtype)
         rivals = top(put(xp.sum(odds, axis=-2), leader, -1.0), min(self.rivals, o.arms.shape[-1] - 1))
         wide = xp.broadcast_to(rivals[..., None, :], (*o.weight.shape, rivals.shape[-1]))
         telling = with_leader[..., None, :] - rows(o.covariance, wide)
@@ -296,6 +306,17 @@ def _place(arms: Array, arm: Array) -> Array | None:
     xp = namespace(arms)
     there = arms == arm[..., None]
     return xp.argmax(xp.astype(there, xp.int64), axis=-1) if bool(xp.all(xp.any(there, axis=-1))) else None
+
+
+def _lifted(far: Array, told: Array) -> Array:
+    """Return −far `(..., g, m)`, or far's least value less far where all odds would vanish: the race is decided then.
+
+    What is largest among the gains is the same; without this, all would be zero and the first arm would be pulled.
+    """
+    xp = namespace(far)
+    nearest = xp.min(xp.where(told, far, xp.inf * xp.ones_like(far)), axis=(-2, -1), keepdims=True)
+    decided = (nearest > VANISHING) & xp.isfinite(nearest)
+    return xp.minimum(xp.where(decided, nearest, xp.zeros_like(nearest)) - far, 0.0)
 
 
 def _normal(z: Array) -> Array:

@@ -1,7 +1,7 @@
 """Rows that cost different amounts: each is divided by the root of its cost."""
 
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Generic
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from bestarm.core import Array
 from bestarm.errors import InputError
 from bestarm.sources.protocols import Combine, Done, Kernel, P, Rows, Source, beside, check_costs
+from bestarm.sources.views import View
 
 
 @dataclass(frozen=True)
-class PricedSource:
+class PricedSource(View):
     """The rows x_i / √c_i of a source, where a pull of row i costs c_i."""
 
-    source: Source
     prices: NDArray[np.float64]
 
     @classmethod
@@ -30,26 +30,6 @@ class PricedSource:
         check_costs(prices, 0, source)
         return cls(source, prices)
 
-    @property
-    def rows(self) -> int:
-        return self.source.rows
-
-    @property
-    def columns(self) -> int:
-        return self.source.columns
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.source.names
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.source.dtype
-
-    @property
-    def memory(self) -> int | None:
-        return self.source.memory
-
     def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
         return self.source.sweep(_Divided(kernel, self.prices), combine, done)
 
@@ -58,9 +38,6 @@ class PricedSource:
 
     def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
         return self.prices[index]
-
-    def place(self, row: int) -> str:
-        return self.source.place(row)
 
 
 @dataclass(frozen=True)
