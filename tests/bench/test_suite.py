@@ -61,14 +61,15 @@ def test_every_contest_of_a_suite_can_be_made(name):
         assert one.budget > 0
 
 
-def test_the_held_out_suite_shares_nothing_with_the_default_one():
-    default, heldout = suites.load("default"), suites.load("heldout")
-    assert not {(c.instance, c.budget) for c in default.contests} & {(c.instance, c.budget) for c in heldout.contests}
-    assert not {c.instance for c in default.contests} & {c.instance for c in heldout.contests}
-    assert default.seed != heldout.seed
-    assert 45 <= len(default.contests) <= 60
-    assert 15 <= len(heldout.contests) <= 20
-    assert max(c.budget for c in heldout.contests) <= 1500
+def test_suites_share_no_instance_and_no_seed():
+    every = [suites.load(name) for name in suites.names()]
+    instances = [{c.instance for c in suite.contests} for suite in every]
+    assert len(set().union(*instances)) == sum(map(len, instances))
+    assert len({suite.seed for suite in every}) == len(every)
+    assert 45 <= len(suites.load("default").contests) <= 60
+    for suite in every:
+        assert len(suite.contests) >= 15
+        assert max(c.budget for c in suite.contests) <= 2000
 
 
 def test_limits_name_policies_that_exist():
