@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from bestarm.bandits import Stream
 from bestarm.bench import suite
 from bestarm.bench.grid import PolicyRef
-from bestarm.bench.runner import BLOCK, centred
+from bestarm.bench.runner import BLOCK, world
 from bestarm.bench.table import paired
 from bestarm.errors import BestArmError
 from bestarm.play import play
@@ -60,9 +59,7 @@ VARIANTS = {
 def outcomes(policy: Any, contest: suite.Contest, seed: int, number: int) -> Any:
     """Return who was right in a block of replications, as `bestarm bench` draws it."""
     cell = contest.cell(PolicyRef("uniform"))
-    rng = np.random.default_rng(np.random.SeedSequence([seed, int(cell.world_key, 16), number]))
-    bandit = cell.instance.make(BLOCK, rng).shuffled(rng)
-    stream = Stream(centred(bandit, cell), int(rng.integers(2**63)))
+    bandit, stream = world(cell, seed, number, BLOCK)
     return bandit.correct(play(policy, stream, cell.budget, np.random.default_rng([seed, number])).arm)
 
 

@@ -275,6 +275,14 @@ class Bandit:
         noise = _moved(self.noise, order)
         return replace(self, features=rows(self.features, order), means=means, noise=noise)
 
+    def turned(self, rng: np.random.Generator) -> "Bandit":
+        """Return the same bandit with its features in random order, another for each replication."""
+        xp = namespace(self.means)
+        batch, width = self.means.shape[:-1], self.features.shape[-1]
+        order = xp.asarray(np.argsort(rng.random((*batch, 1, width)), axis=-1))
+        order = xp.broadcast_to(order, (*self.means.shape, width))
+        return replace(self, features=xp.take_along_axis(self.features, order, axis=-1))
+
     def lowered(self, by: float) -> "Bandit":
         """Return the same bandit with every reward less by a constant."""
         return replace(self, means=self.means - by, noise=Shifted(self.noise, by))

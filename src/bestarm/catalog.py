@@ -67,11 +67,19 @@ class Entry:
 
     policy: Policy[Any]
     about: str
-    binary: bool = False  # models rewards 0 and 1 as such; others meet them centred in benchmarks
+    binary: bool = False  # models rewards 0 and 1, and no others
+    either: bool = False  # sees for itself whether rewards are 0 and 1, and models them as such
+
+    @property
+    def centred(self) -> bool:
+        """Whether rewards 0 and 1 are lowered by a half in benchmarks, for a linear model without intercept."""
+        return not (self.binary or self.either)
 
 
 ENTRIES: dict[str, Entry] = {
-    "auto": Entry(Auto(), "the default: learns from the rewards how much structure to trust; pulls what tells most"),
+    "auto": Entry(
+        Auto(), "the default: learns from the rewards how much structure to trust; pulls what tells most", either=True
+    ),
     "gse-lin": Entry(Elimination(Linear(), Uniform()), "GSE, linear model, uniform exploration"),
     "gse-lin-fwg": Entry(Elimination(Linear(), fwg), "GSE, linear model, G-optimal exploration"),
     "gse-lin-fwg-literal": Entry(

@@ -84,7 +84,7 @@ def test_results_of_another_seed_or_version_are_refused(tmp_path):
     with pytest.raises(InputError, match="another seed"):
         bench.run(small(), replications=20, rng=5, n_jobs=1, cache=tmp_path)
     file = tmp_path / "blocks.jsonl"
-    file.write_text(file.read_text().replace('"bestarm-bench": 1', '"bestarm-bench": 2'))
+    file.write_text(file.read_text().replace('"bestarm-bench": 2', '"bestarm-bench": 1'))
     with pytest.raises(InputError, match="bestarm-bench"):
         bench.run(small(), replications=20, rng=4, n_jobs=1, cache=tmp_path)
     file.write_text("hello\n")

@@ -5,7 +5,7 @@ import pytest
 
 from bestarm.core import Tally
 from bestarm.kernels import Exponential
-from bestarm.structures.bases import kernel_base, linear_base, sphere_centred, standardised
+from bestarm.structures.bases import kernel_base, linear_base, roundness, sphere_centred, standardised
 from bestarm.structures.evidence import Data, evidence
 from bestarm.structures.hypotheses import KINDS, Line, Scaling, SeparateMeans, structures
 from bestarm.structures.mixture import weigh
@@ -99,6 +99,26 @@ def test_the_centre_of_a_sphere_is_found_wherever_it_was_moved(rng):
     x = rng.standard_normal((20, 4))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     np.testing.assert_allclose(sphere_centred(3 * x + 5.0), 3 * x, atol=1e-10)
+
+
+def test_roundness_tells_spheres_from_cubes(rng):
+    x = rng.standard_normal((50, 40, 3))
+    sphere = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    assert np.all(roundness(sphere_centred(2 * sphere + 7)) > 1 - 1e-9)
+    cube = rng.uniform(-1, 1, (50, 8, 5))  # few arms are nearer to the sphere fitted to them than they should be
+    assert np.mean(roundness(sphere_centred(cube))) < 0.1
+    assert np.all(roundness(np.zeros((4, 3))) == 1)
+
+
+def test_where_the_arms_lie_on_no_sphere_an_intercept_is_expected(rng):
+    def weight(kind, x):
+        made = structures(x, 40, KINDS, Scaling())
+        return np.exp([made.hypotheses[j].log_prior for j in made.members(kind)]).sum()
+
+    cube = rng.uniform(-1, 1, (30, 4))
+    sphere = cube / np.linalg.norm(cube, axis=1, keepdims=True)
+    assert weight("affine", cube) > 2 * weight("linear", cube)
+    assert weight("linear", sphere) > 5 * weight("affine", sphere)
 
 
 def test_a_base_has_variance_one_on_average_and_a_dimension_below_its_rank(features):

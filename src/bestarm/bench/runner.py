@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from bestarm import catalog
-from bestarm.bandits import Bernoulli, Stream
+from bestarm.bandits import Bandit, Bernoulli, Stream
 from bestarm.bench.engines import engine_context
 from bestarm.bench.grid import Cell
 from bestarm.errors import BestArmError, InputError
 from bestarm.play import play
 from bestarm.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 BLOCK = 250  # replications a block; part of the definition of a result, since a block shares its random numbers
 
 
@@ -70,12 +70,8 @@ def run_block(cell: Cell, seed: int, number: int, size: int) -> Block:
     start = time.process_time()
     try:
         with threadpool_limits(1):
-            # the digest is taken as a number, so that different instances draw different worlds
-            world = np.random.SeedSequence([seed, int(cell.world_key, 16), number])
             choices = np.random.SeedSequence([seed, int(cell.key, 16), number])
-            rng = np.random.default_rng(world)
-            bandit = cell.instance.make(size, rng).shuffled(rng)
-            stream = Stream(centred(bandit, cell), int(rng.integers(2**63)))
+            bandit, stream = world(cell, seed, number, size)
             run = play(cell.policy.build(), stream, cell.budget, np.random.default_rng(choices))
     except BestArmError as error:
         empty = np.zeros(0)
@@ -84,9 +80,21 @@ def run_block(cell: Cell, seed: int, number: int, size: int) -> Block:
     return Block(cell.key, number, bandit.correct(run.arm), bandit.regret(run.arm), run.counts.sum(-1), spent)
 
 
+def world(cell: Cell, seed: int, number: int, size: int) -> tuple[Bandit, Stream]:
+    """Return the bandits of a block, arms and features in random order, and the rewards a policy meets.
+
+    Some policies take the first of equal arms, or of equally good directions: neither order may say anything.
+    """
+    # the digest is taken as a number, so that different instances draw different worlds
+    seeds = np.random.SeedSequence([seed, int(cell.world_key, 16), number])
+    rng = np.random.default_rng(seeds)
+    bandit = cell.instance.make(size, rng).shuffled(rng).turned(np.random.default_rng(seeds.spawn(1)[0]))
+    return bandit, Stream(centred(bandit, cell), int(rng.integers(2**63)))
+
+
 def centred(bandit: Any, cell: Cell) -> Any:
     """Return rewards 0 and 1 less a half for policies that model them linearly, without an intercept."""
-    if isinstance(bandit.noise, Bernoulli) and not catalog.ENTRIES[cell.policy.name].binary:
+    if isinstance(bandit.noise, Bernoulli) and catalog.ENTRIES[cell.policy.name].centred:
         return bandit.lowered(0.5)
     return bandit
 

@@ -28,7 +28,8 @@ from bestarm.policies.elimination import Elimination
 from bestarm.policies.rules import put
 from bestarm.structures.bases import standardised
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, structures
-from bestarm.structures.mixture import Mixture, weigh
+from bestarm.structures.mixture import Mixture
+from bestarm.structures.odds import Odds, read
 
 MANY = 5000  # arms from which a design finds their span by itself
 VANISHING = 300.0  # exp(−this) is next to nothing, and its square still a number
@@ -46,6 +47,7 @@ class Opinion:
     noise: Array  # σ², (..., g)
     kinds: Array  # (..., kinds)
     doubt: Array  # the weight of all nonlinear kinds, (...)
+    odds: Odds | None = None  # how rewards of the arms in play are read, if not as they are
 
     @property
     def mixed(self) -> Array:
@@ -57,6 +59,10 @@ class Opinion:
         xp = namespace(self.mean)
         where = xp.broadcast_to(arm[..., None], self.weight.shape)
         column = row(self.covariance, where)
+        if self.odds is not None:
+            share, middle, slope = (pick(a, arm) for a in (self.odds.share, self.odds.middle, self.odds.slope))
+            total = None if total is None else share * (middle * times + slope * total)
+            times = share * times
         times = times[..., None]
         spread = self.noise + times * pick(column, where)
         u = column * xp.sqrt(times / spread)[..., None]
@@ -97,10 +103,10 @@ class Auto:
     """
 
     rounds: int | None = None
-    share: float = 0.2
+    share: float = 0.1
     steps: int = 200
-    focus: float = 0.4  # standard deviations κ behind the leader where an arm's odds have fallen to exp(−½)
-    doubting: float = 0.4  # added to κ in proportion to the weight of nonlinear kinds
+    focus: float = 0.45  # standard deviations κ behind the leader where an arm's odds have fallen to exp(−½)
+    doubting: float = 0.35  # added to κ in proportion to the weight of nonlinear kinds
     rivals: int = 16
     hedge: float = 0.15  # the least weight of separate means, in proportion to that of nonlinear kinds
     refresh: float = 1.4
@@ -257,6 +263,7 @@ class Auto:
         between = xp.take_along_axis(apart, wide, axis=-1)
         stake = xp.take_along_axis(odds, wide, axis=-1) / xp.where(between > 0, between, xp.ones_like(between))
         shrunk = xp.sum(stake[..., None] * telling * telling, axis=-2)
+        count = count if o.odds is None else count * o.odds.share[..., None, :]
         gain = xp.sum(shrunk / (variance + o.noise[..., None] / count), axis=-2)
         return self._covered(o, state, mixed, xp.argmax(gain, axis=-1))
 
@@ -281,11 +288,12 @@ class Auto:
         """Return the opinion that all rewards so far lead to."""
         xp = namespace(state.known.sums)
         batch = state.known.sums.shape[:-1]
-        mixture = weigh(state.made, self.kinds, state.known, self.hedge, self.kept, self.working)
+        mixture, odds = read(state.made, self.kinds, state.known, self.hedge, self.kept, self.working)
         arms = self._working(mixture)
         mean, covariance = mixture.moments(arms)
         found = (arms, mixture.weight, mean, covariance, mixture.noise, mixture.kinds, mixture.doubt)
-        return Opinion(*(xp.reshape(part, (*batch, *part.shape[1:])) for part in found))
+        opinion = Opinion(*(xp.reshape(part, (*batch, *part.shape[1:])) for part in found))
+        return opinion if odds is None else replace(opinion, odds=odds.of(opinion.arms))
 
     def _working(self, mixture: Mixture) -> Array:
         """Return the arms in play: all, or where there are many the most promising and the most pulled."""

@@ -8,6 +8,7 @@ from bestarm.linalg import matvec, row, rows
 
 RANK = 64  # features a kernel is given at most; what they leave out counts as each arm's own
 BLOCK = 4096  # rows a kernel is evaluated on at once: they stay in cache
+UNEVEN = 0.1  # the relative spread of squared lengths from which arms lie on no sphere
 EXACT = 256  # arms up to which those features are eigenvectors, the best there are; beyond, from landmarks
 
 
@@ -47,6 +48,37 @@ def sphere_centred(features: Array) -> Array:
     centre = matvec(xp.linalg.pinv(2 * centred, rtol=1e-6), squared - radius)
     near = xp.vecdot(centre, centre)[..., None] <= 100 * radius
     return centred - xp.where(near, centre, xp.zeros_like(centre))[..., None, :]
+
+
+def roundness(features: Array) -> Array:
+    """Return from 0 to 1 `(...)` how nearly the arms `(..., K, d)` lie on a sphere about the origin.
+
+    It is 1 where |x|² is the same for all, and 0 from a relative spread of `UNEVEN` on. The origin was fitted to the
+    arms, so the spread is that of K − d − 1 of them; up to d + 1 arms lie on some sphere whatever they are.
+    """
+    xp = namespace(features)
+    arms, width = features.shape[-2:]
+    squared = xp.vecdot(features, features)
+    mean = xp.mean(squared, axis=-1, keepdims=True)
+    off = (squared - mean) / xp.where(mean > 0, mean, xp.ones_like(mean))
+    spread = xp.sum(off * off, axis=-1) / max(arms - width - 1, 1)
+    return xp.maximum(1 - spread / UNEVEN**2, 0.0)
+
+
+def anchored(features: Array, sphere: Array, round: Array) -> Array:
+    """Return features `(..., K, d + 1)` seen from where a line is likely to be 0.
+
+    `sphere` are the features less the centre of a sphere, `round` `(...)` is the roundness of those. On a sphere a line is
+    0 at its centre. Elsewhere it is the middle of where the arms were drawn from: their mean is off it by
+    a K-th of their variance, which the last feature, a constant, allows for.
+    """
+    xp = namespace(features)
+    centred = features - xp.mean(features, axis=-2, keepdims=True)
+    radius = xp.mean(xp.vecdot(centred, centred), axis=-1)
+    slack = xp.sqrt(radius / features.shape[-2])[..., None, None] * xp.ones_like(features[..., :1])
+    on_sphere = (round > 0)[..., None, None]
+    seen = xp.where(on_sphere, sphere, centred)
+    return xp.concat([seen, xp.where(on_sphere, xp.zeros_like(slack), slack)], axis=-1)
 
 
 def linear_base(features: Array) -> Base:

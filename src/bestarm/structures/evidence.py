@@ -73,16 +73,14 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
         extra = 2 if h.intercept else 1
         size = gram.shape[-1] - extra
         total = around if h.intercept else data.squares
-        roots = _roots(h, data, xp.ones_like(gram[..., 0, :extra]))
         one = xp.ones_like(gram[..., 0, :])
         last = one_hot(xp.asarray(gram.shape[-1] - 1), gram.shape[-1], gram.dtype)
-        ridge = xp.concat([one[..., :size], xp.zeros_like(one[..., size:])], axis=-1)
+        ridge, volume = _ridge(h, data, xp.zeros_like(one[..., :extra]))
         ridge = ridge + last * (data.within + FLOOR * total + 1e-290)[..., None]
         if h.intercept:  # an intercept no data speak of must not stop the factorisation
             ridge = ridge + 1e-9 * one_hot(xp.asarray(size), gram.shape[-1], gram.dtype)
-        bordered = gram * roots[..., :, None]
-        bordered *= roots[..., None, :]
-        pivots = xp.linalg.diagonal(xp.linalg.cholesky(raised(bordered, ridge)))
+        pivots = xp.linalg.diagonal(xp.linalg.cholesky(raised(xp.asarray(gram, copy=True), ridge)))
+        lost = lost + volume
         left = pivots[..., -1] * pivots[..., -1]  # W + Q
         value = h.log_prior - lost - xp.sum(xp.log(pivots[..., :size]), axis=-1) - n / 2 * xp.log(left)
         if h.intercept:
@@ -92,11 +90,12 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     return xp.stack(logs, axis=-1), xp.stack(variances, axis=-1)
 
 
-def _roots(h: Hypothesis, data: Data, ones: Array) -> Array:
-    """Return √c for every feature, and ones for the border."""
-    xp = namespace(ones)
-    parts = []
+def _ridge(h: Hypothesis, data: Data, border: Array) -> tuple[Array, Array]:
+    """Return 1/c for every feature with the `border` `(..., extra)` behind, and Σ ½ log c over the features."""
+    xp = namespace(border)
+    parts, volume = [], xp.zeros_like(border[..., 0])
     for name, scale in zip(h.bases, h.scales, strict=True):
         width = data.bases[name].features.shape[-1]
-        parts.append(xp.sqrt(scale)[..., None] * xp.ones((width,), dtype=ones.dtype))
-    return xp.concat([*parts, ones], axis=-1)
+        parts.append((1 / scale)[..., None] * xp.ones((width,), dtype=border.dtype))
+        volume = volume + width / 2 * xp.log(scale)
+    return xp.concat([*parts, border], axis=-1), volume

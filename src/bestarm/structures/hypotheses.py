@@ -10,7 +10,7 @@ from typing import Protocol
 
 from bestarm.core import Array, namespace
 from bestarm.kernels import Exponential, Matern
-from bestarm.structures.bases import Base, kernel_base, linear_base, sphere_centred, standardised
+from bestarm.structures.bases import Base, anchored, kernel_base, linear_base, roundness, sphere_centred, standardised
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Hypothesis:
     scales: tuple[Array, ...]
     own: float  # variance of what an arm has of its own, in units of σ²
     intercept: bool
-    log_prior: float
+    log_prior: Array | float
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,17 @@ class Structures:
         return [j for j, h in enumerate(self.hypotheses) if h.kind == kind]
 
 
+@dataclass(frozen=True)
+class Arms:
+    """What kinds of hypotheses are told of the arms: how many, their features, the pulls, how round, in which bases."""
+
+    count: int
+    features: int
+    budget: int
+    round: Array  # 1 on a sphere, 0 on none, (...)
+    bases: dict[str, Base]
+
+
 class Kind(Protocol):
     """A kind of hypothesis, at several scales."""
 
@@ -58,7 +69,7 @@ class Kind(Protocol):
         """The names of its bases."""
         ...
 
-    def hypotheses(self, bases: dict[str, Base], arms: int, budget: int, scaling: "Scaling") -> list[Hypothesis]: ...
+    def hypotheses(self, arms: Arms, scaling: "Scaling") -> list[Hypothesis]: ...
 
 
 @dataclass(frozen=True)
@@ -80,8 +91,10 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Line:
-    """f is linear in the features: through the centre of the sphere the arms lie on, or with any intercept.
+    """f is linear in the features: 0 at the centre of the arms, or with any intercept.
 
+    Arms on a sphere were scaled to lie there, and zero is where they were scaled from; for other arms it is their middle,
+    if any (`bases.anchored`). So the log prior weight is between `on_sphere` and `off_sphere`.
     `residuals` adds a smooth residual of variance ρ K/B: as large as the budget can just see, if spread evenly.
     """
 
@@ -90,7 +103,8 @@ class Line:
     intercept: bool
     residuals: tuple[float, ...] = ()
     residual: str = "exponential"
-    log_prior: float = 0.0
+    on_sphere: float = 0.0
+    off_sphere: float = 0.0
 
     @property
     def nonlinear(self) -> bool:
@@ -101,14 +115,15 @@ class Line:
         smooth = bool(self.residuals) and self.residual != "own"
         return (self.base, self.residual) if smooth else (self.base,)
 
-    def hypotheses(self, bases: dict[str, Base], arms: int, budget: int, scaling: Scaling) -> list[Hypothesis]:
-        dimension = bases[self.base].dimension
+    def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
+        dimension = arms.bases[self.base].dimension
         one = namespace(dimension).ones_like(dimension)
+        likely = self.on_sphere * arms.round + self.off_sphere * (1 - arms.round)
         made = []
-        for scale, weight in scaling.of(dimension, budget):
-            prior = self.log_prior + weight
+        for scale, weight in scaling.of(dimension, arms.budget):
+            prior = likely + weight
             for rho in self.residuals:
-                size, share = rho * arms / budget, prior - log(len(self.residuals))
+                size, share = rho * arms.count / arms.budget, prior - log(len(self.residuals))
                 scales, own = ((scale,), size) if self.residual == "own" else ((scale, size * one), 0.0)
                 made.append(Hypothesis(self.name, self.needs, scales, own, self.intercept, share))
             if not self.residuals:
@@ -129,23 +144,30 @@ class Smooth:
     def needs(self) -> tuple[str, ...]:
         return (self.base,)
 
-    def hypotheses(self, bases: dict[str, Base], arms: int, budget: int, scaling: Scaling) -> list[Hypothesis]:
-        scales = scaling.of(bases[self.base].dimension, budget)
+    def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
+        scales = scaling.of(arms.bases[self.base].dimension, arms.budget)
         return [Hypothesis(self.name, self.needs, (c,), 0.0, True, self.log_prior + w) for c, w in scales]
 
 
 @dataclass(frozen=True)
 class SeparateMeans:
-    """The features say nothing: every arm has a mean of its own."""
+    """The features say nothing: every arm has a mean of its own.
+
+    The log prior weight is between `few` and `many`, by how near the features come to a number of their own for every
+    arm: a line through all arms says nothing either, and is not simpler then.
+    """
 
     name: str = "separate"
-    log_prior: float = -4.0
+    few: float = -4.0
+    many: float = -1.0
     nonlinear: bool = True
     needs: tuple[str, ...] = ()
 
-    def hypotheses(self, bases: dict[str, Base], arms: int, budget: int, scaling: Scaling) -> list[Hypothesis]:
-        scales = scaling.of(float(arms), budget)
-        return [Hypothesis(self.name, (), (), float(c), True, self.log_prior + w) for c, w in scales]
+    def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
+        full = min(arms.features / arms.count, 1.0) ** 2
+        prior = self.few * (1 - full) + self.many * full
+        scales = scaling.of(float(arms.count), arms.budget)
+        return [Hypothesis(self.name, (), (), float(c), True, prior + w) for c, w in scales]
 
 
 def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: Scaling) -> Structures:
@@ -153,24 +175,25 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
 
     Multiplying all features by a number or adding a number to each of them changes nothing.
     """
-    arms = features.shape[-2]
-    standard = standardised(features)
+    standard, sphere = standardised(features), sphere_centred(features)
+    round = roundness(sphere)
     make = {
-        "centred": lambda: linear_base(sphere_centred(features)),
+        "centred": lambda: linear_base(anchored(features, sphere, round)),
         "standard": lambda: linear_base(standard),
         "exponential": lambda: kernel_base(standard, Exponential()),
         "matern": lambda: kernel_base(standard, Matern(2.5)),
     }
     bases = {name: make[name]() for name in dict.fromkeys(name for kind in kinds for name in kind.needs)}
-    made = [h for kind in kinds for h in kind.hypotheses(bases, arms, budget, scaling)]
+    arms = Arms(*features.shape[-2:], budget, round, bases)
+    made = [h for kind in kinds for h in kind.hypotheses(arms, scaling)]
     return Structures(bases, tuple(made))
 
 
 KINDS: tuple[Kind, ...] = (
-    Line("linear", "centred", intercept=False),
-    Line("affine", "standard", intercept=True),
-    Line("linear, smooth residual", "centred", intercept=False, residuals=(1.5, 6.0)),
-    Line("affine, smooth residual", "standard", intercept=True, residuals=(1.5, 6.0)),
+    Line("linear", "centred", intercept=False, off_sphere=-1.0),
+    Line("affine", "standard", intercept=True, on_sphere=-2.0),
+    Line("linear, smooth residual", "centred", intercept=False, residuals=(1.5, 6.0), off_sphere=-1.0),
+    Line("affine, smooth residual", "standard", intercept=True, residuals=(1.5, 6.0), on_sphere=-2.0),
     SeparateMeans(),
     Smooth("exponential kernel", "exponential"),
     Smooth("Matérn kernel", "matern"),

@@ -6,7 +6,7 @@ from bestarm.core import Array, Tally, namespace
 from bestarm.linalg import one_hot, pick, top
 from bestarm.structures.bases import Base, flattened, of_replications, of_rows
 from bestarm.structures.evidence import Data, evidence
-from bestarm.structures.hypotheses import Kind, SeparateMeans, Structures
+from bestarm.structures.hypotheses import Hypothesis, Kind, SeparateMeans, Structures
 from bestarm.structures.posterior import Outlook, Posterior, posterior
 
 
@@ -91,8 +91,7 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
     xp = namespace(known.sums)
     known = Tally(*(xp.reshape(a, (-1, a.shape[-1])) for a in (known.counts, known.sums, known.squares)))
     bases = flattened(made.bases)
-    scaled = (replace(h, scales=tuple(xp.reshape(s, (-1,)) for s in h.scales)) for h in made.hypotheses)
-    made = Structures(bases, tuple(scaled))
+    made = Structures(bases, tuple(_flat(h) for h in made.hypotheses))
     data = _seen(known, bases, many)
     logs, noise = evidence(made, data)
     weights = xp.exp(logs - xp.max(logs, axis=-1, keepdims=True))
@@ -119,6 +118,13 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
     order = xp.argsort(xp.concat(places))
     spread = xp.reshape(xp.take(xp.concat(noises), order, axis=0), chosen.shape)
     return Mixture(known, bases, tuple(pieces), order, weight, spread, each, doubt)
+
+
+def _flat(h: Hypothesis) -> Hypothesis:
+    """Return the hypothesis with all leading axes of its scales and prior weight in one."""
+    scales = tuple(namespace(s).reshape(s, (-1,)) for s in h.scales)
+    prior = h.log_prior if isinstance(h.log_prior, float) else namespace(h.log_prior).reshape(h.log_prior, (-1,))
+    return replace(h, scales=scales, log_prior=prior)
 
 
 def _seen(known: Tally, bases: dict[str, Base], many: int) -> Data:
