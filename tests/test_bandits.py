@@ -133,3 +133,12 @@ def test_the_motor_table_is_read_or_asked_for(tmp_path, monkeypatch, rng):
     (tmp_path / "motor_bad.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="no column"):
         datasets.motor(path=str(tmp_path / "motor_bad.csv"))
+
+
+def test_features_in_another_order_are_the_same_arms(rng):
+    bandit = instances.adaptive(6, replications=50)
+    turned = bandit.turned(rng)
+    np.testing.assert_array_equal(turned.means, bandit.means)
+    gram = [b.features @ np.swapaxes(b.features, -1, -2) for b in (bandit, turned)]
+    np.testing.assert_allclose(*gram, atol=1e-12)
+    assert len(np.unique(turned.features.argmax(-1)[:, 0])) == 5  # the first arm's feature is anywhere

@@ -220,3 +220,14 @@ def test_engines_agree_and_survive_a_killed_worker(name):
     assert [row["replications"] for row in many.table()] == [5000, 5000]
     first = [np.concatenate([b.correct for b in many.blocks[c.key]])[:250] for c in cells]
     np.testing.assert_array_equal(first, [np.concatenate([b.correct for b in here.blocks[c.key]]) for c in cells])
+
+
+def test_the_order_of_the_features_tells_nothing():
+    """Five principal components of sixteen equal ones are an arbitrary choice, which the order must not make."""
+    cell = bench.grid([bench.instance("adaptive", K=16)], ["gse-pca-fwg"], budget=320)[0]
+    bandit, _ = engine.world(cell, 3, 0, 400)
+    best = np.take_along_axis(bandit.features, bandit.means.argmax(-1)[:, None, None], axis=1)[:, 0]
+    shares = np.bincount(best.argmax(-1), minlength=15) / 400
+    assert shares.max() < 0.15  # 1/15 each
+    (block,) = bench.run([cell], 250, rng=3, n_jobs=1).blocks[cell.key]
+    assert block.correct.mean() < 0.52  # .57 and more where the best arm's feature always comes first

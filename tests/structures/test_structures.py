@@ -5,7 +5,7 @@ import pytest
 
 from bestarm.core import Tally
 from bestarm.kernels import Exponential
-from bestarm.structures.bases import kernel_base, linear_base, roundness, sphere_centred, standardised
+from bestarm.structures.bases import anchored, kernel_base, linear_base, roundness, sphere_centred, standardised
 from bestarm.structures.evidence import Data, evidence
 from bestarm.structures.hypotheses import KINDS, Line, Scaling, SeparateMeans, structures
 from bestarm.structures.mixture import weigh
@@ -108,6 +108,33 @@ def test_roundness_tells_spheres_from_cubes(rng):
     cube = rng.uniform(-1, 1, (50, 8, 5))  # few arms are nearer to the sphere fitted to them than they should be
     assert np.mean(roundness(sphere_centred(cube))) < 0.1
     assert np.all(roundness(np.zeros((4, 3))) == 1)
+
+
+def test_a_line_is_anchored_at_the_centre_of_a_sphere_or_near_the_middle_of_the_arms(rng):
+    cube = rng.uniform(-1, 1, (4, 30, 3))
+    ball = cube / np.linalg.norm(cube, axis=-1, keepdims=True)
+    for x, on_sphere in ((ball, True), (cube, False)):
+        moved = 5 * x + 9
+        sphere = sphere_centred(moved)
+        seen = anchored(moved, sphere, roundness(sphere))
+        assert seen.shape == (4, 30, 4)
+        if on_sphere:
+            np.testing.assert_allclose(seen[..., :3], 5 * x, atol=1e-9)
+            np.testing.assert_array_equal(seen[..., 3], 0)
+        else:  # the mean of 30 arms is off the middle by a thirtieth of their variance
+            np.testing.assert_allclose(seen[..., :3].mean(1), 0, atol=1e-9)
+            variance = (seen[..., :3] ** 2).sum(-1).mean(-1)
+            np.testing.assert_allclose(seen[..., 3] ** 2, np.broadcast_to(variance[:, None] / 30, (4, 30)))
+
+
+def test_separate_means_are_likelier_the_more_features_there_are_for_an_arm(rng):
+    def prior(arms, features):
+        made = structures(rng.standard_normal((arms, features)), 40, KINDS, Scaling())
+        return made.hypotheses[made.members("separate")[0]].log_prior
+
+    assert prior(100, 1) == pytest.approx(-4, abs=0.01)
+    assert prior(10, 9) > prior(20, 9) > prior(40, 9)
+    assert prior(10, 30) == pytest.approx(-1)
 
 
 def test_where_the_arms_lie_on_no_sphere_an_intercept_is_expected(rng):

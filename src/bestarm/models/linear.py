@@ -83,4 +83,4 @@ class Linear:
             scale = xp.where(enough, scale, xp.inf)[..., None]
         else:
             scale = noise_variance
-        return xp.sqrt(scale * leverage(z, inverse))
+        return xp.sqrt(scale * xp.maximum(leverage(z, inverse), 1e-290))  # rounding may leave less than nothing

@@ -114,7 +114,7 @@ class Auto:
     kinds: tuple[Kind, ...] = KINDS
     scaling: Scaling = Scaling()
     design: Design = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
-    working: int = 256
+    working: int = 64
     most: int = 200_000
     beyond: Policy[Any] = Elimination(Linear(), Sparse())
 

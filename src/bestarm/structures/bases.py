@@ -68,9 +68,9 @@ def roundness(features: Array) -> Array:
 def anchored(features: Array, sphere: Array, round: Array) -> Array:
     """Return features `(..., K, d + 1)` seen from where a line is likely to be 0.
 
-    `sphere` are the features less the centre of a sphere, `round` `(...)` is the roundness of those. On a sphere a line is
-    0 at its centre. Elsewhere it is the middle of where the arms were drawn from: their mean is off it by
-    a K-th of their variance, which the last feature, a constant, allows for.
+    `sphere` are the features less the centre of a sphere, `round` `(...)` is the roundness of those. On a sphere a
+    line is 0 at its centre. Elsewhere it is the middle of where the arms were drawn from: their mean is off it by a
+    K-th of their variance, which the last feature, a constant, allows for.
     """
     xp = namespace(features)
     centred = features - xp.mean(features, axis=-2, keepdims=True)

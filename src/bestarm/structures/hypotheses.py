@@ -93,8 +93,8 @@ class Scaling:
 class Line:
     """f is linear in the features: 0 at the centre of the arms, or with any intercept.
 
-    Arms on a sphere were scaled to lie there, and zero is where they were scaled from; for other arms it is their middle,
-    if any (`bases.anchored`). So the log prior weight is between `on_sphere` and `off_sphere`.
+    Arms on a sphere were scaled to lie there, and zero is where they were scaled from; for other arms it is their
+    middle, if any (`bases.anchored`). So the log prior weight is between `on_sphere` and `off_sphere`.
     `residuals` adds a smooth residual of variance ρ K/B: as large as the budget can just see, if spread evenly.
     """
 

@@ -27,7 +27,7 @@ class Odds:
 
     @classmethod
     def around(cls, chance: Array, binary: Array) -> "Odds":
-        """Return how to read rewards of arms whose `chance` `(..., K)` is about this, where they are `binary` `(...)`."""
+        """Return how to read rewards of arms with about this `chance` `(..., K)`, where they are `binary` `(...)`."""
         xp = namespace(chance)
         chance = xp.clip(chance, EDGE, 1 - EDGE)
         v = chance * (1 - chance)

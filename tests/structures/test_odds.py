@@ -1,0 +1,92 @@
+"""Laws of rewards 0 and 1 read as log odds."""
+
+import numpy as np
+import pytest
+
+from bestarm import bench, instances
+from bestarm.bandits import Bandit, Bernoulli, Tape
+from bestarm.bench.grid import Cell, PolicyRef
+from bestarm.bench.runner import world
+from bestarm.bench.worlds import instance
+from bestarm.core import Tally
+from bestarm.linalg import Candidates
+from bestarm.models.glm import GLM, Logistic
+from bestarm.play import play
+from bestarm.policies.auto import Auto
+from bestarm.structures.hypotheses import KINDS, Scaling, structures
+from bestarm.structures.odds import Odds, binary, read
+
+
+@pytest.fixture
+def known(rng):
+    counts = np.array([30.0, 12.0, 25.0, 40.0, 18.0, 9.0])
+    wins = rng.binomial(counts.astype(int), 0.4).astype(float)
+    return Tally(counts, wins, wins)
+
+
+def test_least_squares_around_the_logistic_fit_is_the_logistic_fit(known, rng):
+    x = rng.standard_normal((6, 2))
+    fit = GLM(Logistic()).fit(Candidates.of(x), known)
+    seen = Odds.around(fit.mean, np.asarray(True)).tally(known)
+    theta = np.linalg.solve((x.T * seen.counts) @ x, x.T @ seen.sums)
+    np.testing.assert_allclose(1 / (1 + np.exp(-x @ theta)), fit.mean, atol=1e-6)
+
+
+def test_wins_and_losses_are_mirror_images(known, rng):
+    chance = rng.uniform(0.05, 0.95, 6)
+    wins = Odds.around(chance, np.asarray(True)).tally(known)
+    lost = known.counts - known.sums
+    losses = Odds.around(1 - chance, np.asarray(True)).tally(Tally(known.counts, lost, lost))
+    np.testing.assert_allclose(wins.counts, losses.counts)
+    np.testing.assert_allclose(wins.sums, -losses.sums)
+    np.testing.assert_allclose(wins.squares, losses.squares)
+
+
+def test_other_rewards_are_read_as_they_are(known):
+    chance = np.full((2, 6), 0.3)
+    two = Tally(*(np.stack([a, a]) for a in (known.counts, known.sums, known.squares)))
+    seen = Odds.around(chance, np.array([True, False])).tally(two)
+    np.testing.assert_allclose(seen.sums[1], known.sums)
+    np.testing.assert_allclose(seen.squares[1], known.squares)
+    assert not np.allclose(seen.sums[0], known.sums)
+
+
+def test_what_is_binary_is_seen_in_the_squares():
+    counts, sums = np.full((4, 2), 3.0), np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0], [-1.0, 2.0]])
+    squares = np.array([[1.0, 2.0], [0.0, 3.0], [0.9, 2.0], [1.0, 2.0]])
+    np.testing.assert_array_equal(binary(Tally(counts, sums, squares)), [True, True, False, False])
+
+
+def test_only_ones_or_only_zeros_are_borne(rng):
+    made = structures(rng.standard_normal((5, 2)), 40, KINDS, Scaling())
+    counts = np.array([3.0, 0.0, 2.0, 8.0, 1.0])
+    for wins in (counts, 0 * counts):
+        mixture, odds = read(made, KINDS, Tally(counts, wins, wins), 0.15, 3, 256)
+        assert np.isfinite(mixture.marginals()[0]).all()
+        assert (odds.share > 0).all()
+
+
+@pytest.mark.parametrize("change", [lambda x: 1000 * x, lambda x: x + 100])
+def test_units_of_the_features_do_not_matter_for_wins_and_losses_either(change, rng):
+    bandit = instances.logistic(10, 3, replications=10, rng=rng)
+    tape = Tape.draw(bandit, 80, rng)
+    moved = Tape(change(tape.features), tape.sums, tape.squares)
+    one, two = (play(Auto(), t, 80, 3) for t in (tape, moved))
+    np.testing.assert_array_equal(one.counts, two.counts)
+
+
+def test_steep_log_odds_are_no_reason_to_doubt_a_line(rng):
+    levels = 1.0 - 2.0 * ((np.arange(32)[:, None] >> np.arange(5)) & 1)
+    means = 1 / (1 + np.exp(-levels @ np.array([0.9, -0.8, 0.7, 0.6, -0.5])))
+    run = play(Auto(), Bandit(np.stack([levels] * 40), np.stack([means] * 40), Bernoulli()), 600, 1)
+    assert (run.arm == means.argmax()).mean() > 0.9
+    assert np.mean(run.state.opinion.doubt) < 0.3
+
+
+def test_benchmarks_give_auto_rewards_0_and_1_and_lower_them_for_linear_policies():
+    cell = Cell(instance("glm", K=4, d=2), PolicyRef("auto"), 40)
+    bandit, _ = world(cell, 1, 0, 3)
+    rewards = {name: world(Cell(cell.instance, PolicyRef(name), 40), 1, 0, 3)[1] for name in ("auto", "top-two-lin")}
+    np.testing.assert_allclose(rewards["auto"].bandit.means, bandit.means)
+    np.testing.assert_allclose(rewards["top-two-lin"].bandit.means, bandit.means - 0.5)
+    assert bench.run([cell], replications=5, rng=1, n_jobs=1).failures == {}
