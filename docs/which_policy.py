@@ -2,7 +2,7 @@
 
     python docs/which_policy.py [results]
 
-Reads results/bench-default, results/bench-heldout, results/rounds-R, results/gse-auto and results/ablation.json where
+Reads results/bench-default, results/bench-unseen, results/rounds-R, results/gse-auto and results/ablation.json where
 they are, keeps the numbers in docs/which_policy.json, and fills the page between its markers.
 """
 
@@ -35,7 +35,7 @@ def collect(results: Path) -> dict[str, Any]:
     """Return all numbers of the page."""
     found: dict[str, Any] = {
         "default": verdict(results / "bench-default"),
-        "heldout": verdict(results / "bench-heldout"),
+        "unseen": verdict(results / "bench-unseen"),
     }
     found["gse-auto"] = verdict(results / "gse-auto")
     found["rounds"] = {str(r): verdict(results / f"rounds-{r}") for r in ROUNDS}
@@ -121,8 +121,8 @@ def main() -> None:
         page = filled(filled(page, "summary", summary(data["default"])), "cells", cells(data["default"]))
         title = f"auto against the best other policy of each cell, {data['default']['replications']} replications"
         draw_suite(data["default"]["rows"], title).savefig(FIGURE, dpi=110)
-    if data["heldout"]:
-        page = filled(filled(page, "heldout", summary(data["heldout"])), "heldout cells", cells(data["heldout"]))
+    if data["unseen"]:
+        page = filled(filled(page, "unseen", summary(data["unseen"])), "unseen cells", cells(data["unseen"]))
     if data["gse-auto"]:
         page = filled(page, "gse-auto", summary(data["gse-auto"]))
     page = filled(page, "rounds", rounds(data["rounds"]))

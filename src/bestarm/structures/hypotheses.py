@@ -184,7 +184,7 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
         "matern": lambda: kernel_base(standard, Matern(2.5)),
     }
     bases = {name: make[name]() for name in dict.fromkeys(name for kind in kinds for name in kind.needs)}
-    arms = Arms(*features.shape[-2:], budget, round, bases)
+    arms = Arms(features.shape[-2], features.shape[-1], budget, round, bases)
     made = [h for kind in kinds for h in kind.hypotheses(arms, scaling)]
     return Structures(bases, tuple(made))
 
