@@ -47,6 +47,7 @@ def test_the_demo_finds_the_most_expensive_car(tmp_path):
     assert answer["believes"].startswith("linear with a smooth residual")
     assert sum(answer["belief"].values()) == pytest.approx(1)
     assert answer["by_stage"] == []
+    assert "stages" not in answer
     html = page.read_text()
     assert html.count("<svg") == 2
     assert f"What the rewards say of the features: {answer['believes']}." in html
@@ -59,7 +60,7 @@ def test_elimination_tells_its_stages(tmp_path):
     assert done.exit_code == 0
     answer = json.loads(done.stdout)
     assert "believes" not in answer
-    assert len(answer["by_stage"]) == 8 == answer["rounds"]
+    assert len(answer["by_stage"]) == 8 == answer["rounds"] == answer["stages"]
     assert "stage 8/8" in done.stderr
     html = page.read_text()
     assert html.count("<svg") == 3

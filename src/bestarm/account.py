@@ -70,6 +70,7 @@ class Account:
     def row(self) -> dict[str, Any]:
         """Return the answer as one flat row."""
         words = {} if self.believes is None else {"believes": self.believes}
+        stages = {"stages": len(self.stages)} if self.stages else {}
         return {
             "arm": self.best.arm,
             "estimate": self.best.mean,
@@ -81,11 +82,12 @@ class Account:
             "budget": self.budget,
             "arms": self.arms,
             "dimension": self.dimension,
-            "stages": len(self.stages),
+            **stages,
             "rounds": self.rounds,
             "gap": self.gap,
             "bound": self.bound,
-        } | words
+            **words,
+        }
 
 
 class Accountant:
