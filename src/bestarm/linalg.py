@@ -96,8 +96,9 @@ def matvec(matrix: Array, vector: Array) -> Array:
 
 
 def raised(matrix: Array, values: Array) -> Array:
-    """Return `matrix` `(..., n, n)` with `values` `(..., n)` added to its diagonal; in place where that is allowed."""
+    """Return `matrix` `(..., n, n)` with `values` `(..., n)` added to its diagonal."""
     if type(matrix) is np.ndarray:
+        matrix = matrix.copy()
         np.einsum("...ii->...i", matrix)[...] += values
         return matrix
     return matrix + values[..., None] * namespace(matrix).eye(matrix.shape[-1], dtype=matrix.dtype)

@@ -11,7 +11,7 @@ features, bordered by 1 and y, gives log det A and Q at once.
 from dataclasses import dataclass
 
 from bestarm.core import Array, Tally, namespace
-from bestarm.linalg import one_hot, raised
+from bestarm.linalg import raised
 from bestarm.structures.bases import Base
 from bestarm.structures.hypotheses import Hypothesis, Structures
 
@@ -57,6 +57,7 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     centred = data.means - overall[..., None]
     around = data.within + xp.sum(data.counts * centred * centred, axis=-1)
     shared: dict[object, tuple[Array, Array]] = {}
+    settled: dict[object, list[Settled]] = {}
     logs, variances = [], []
     for h in made.hypotheses:
         own = data.own(h.bases, h.scales, h.own)
@@ -65,24 +66,17 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
         if key not in shared or not exact:
             weight = data.counts / (1 + data.counts * own)
             tail = [xp.ones_like(data.means), centred] if h.intercept else [data.means]
-            parts = [data.bases[name].features for name in h.bases] + [column[..., None] for column in tail]
+            parts = [data.bases[name].features for name in reversed(h.bases)] + [column[..., None] for column in tail]
             table = xp.concat(parts, axis=-1)
             gram = xp.matrix_transpose(table) @ (table * weight[..., None])
             shared[key] = gram, xp.sum(xp.log(1 + data.counts * own), axis=-1) / 2
         gram, lost = shared[key]
-        extra = 2 if h.intercept else 1
-        size = gram.shape[-1] - extra
         total = around if h.intercept else data.squares
-        one = xp.ones_like(gram[..., 0, :])
-        last = one_hot(xp.asarray(gram.shape[-1] - 1), gram.shape[-1], gram.dtype)
-        ridge, volume = _ridge(h, data, xp.zeros_like(one[..., :extra]))
-        ridge = ridge + last * (data.within + FLOOR * total + 1e-290)[..., None]
-        if h.intercept:  # an intercept no data speak of must not stop the factorisation
-            ridge = ridge + 1e-9 * one_hot(xp.asarray(size), gram.shape[-1], gram.dtype)
-        pivots = xp.linalg.diagonal(xp.linalg.cholesky(raised(xp.asarray(gram, copy=True), ridge)))
-        lost = lost + volume
-        left = pivots[..., -1] * pivots[..., -1]  # W + Q
-        value = h.log_prior - lost - xp.sum(xp.log(pivots[..., :size]), axis=-1) - n / 2 * xp.log(left)
+        ridge, volume = _ridge(h, data, data.within + FLOOR * total + 1e-290)
+        done = settled.setdefault(key, []) if exact else []
+        width = data.bases[h.bases[0]].features.shape[-1] if h.bases else 0
+        half, left = _factored(h, width, gram, ridge, done)
+        value = h.log_prior - lost - volume - half - n / 2 * xp.log(left)
         if h.intercept:
             value = value - xp.log(n + 1) / 2
         logs.append(value)
@@ -90,12 +84,47 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     return xp.stack(logs, axis=-1), xp.stack(variances, axis=-1)
 
 
-def _ridge(h: Hypothesis, data: Data, border: Array) -> tuple[Array, Array]:
-    """Return 1/c for every feature with the `border` `(..., extra)` behind, and Σ ½ log c over the features."""
-    xp = namespace(border)
-    parts, volume = [], xp.zeros_like(border[..., 0])
-    for name, scale in zip(h.bases, h.scales, strict=True):
+@dataclass(frozen=True)
+class Settled:
+    """A matrix of which all bases but the first are done with, at these `scales`."""
+
+    scales: tuple[Array, ...]
+    rest: Array  # what that leaves of the first base and the border
+    half: Array  # ½ log det of what is done
+
+
+def _factored(h: Hypothesis, first: int, gram: Array, ridge: Array, settled: list[Settled]) -> tuple[Array, Array]:
+    """Return ½ log det of the features' part of gram + diag(ridge), and what they leave of its last entry, W + Q.
+
+    The first base has `first` features, which stand behind those of the others in the matrix. Hypotheses that differ
+    in the scale of their first base only share the work on the others, kept in `settled`.
+    """
+    xp = namespace(gram)
+    extra = 2 if h.intercept else 1
+    others = h.scales[1:]
+    for one in settled:
+        if all(bool(xp.all(a == b)) for a, b in zip(one.scales, others, strict=True)):
+            start = gram.shape[-1] - one.rest.shape[-1]
+            pivots = xp.linalg.diagonal(xp.linalg.cholesky(raised(one.rest, ridge[..., start:])))
+            return one.half + xp.sum(xp.log(pivots[..., :-extra]), axis=-1), pivots[..., -1] ** 2
+    factor = xp.linalg.cholesky(raised(gram, ridge))
+    pivots = xp.linalg.diagonal(factor)
+    if others:
+        start = gram.shape[-1] - extra - first
+        corner = factor[..., start:, start:]
+        rest = raised(corner @ xp.matrix_transpose(corner), -ridge[..., start:])
+        settled.append(Settled(others, rest, xp.sum(xp.log(pivots[..., :start]), axis=-1)))
+    return xp.sum(xp.log(pivots[..., :-extra]), axis=-1), pivots[..., -1] ** 2
+
+
+def _ridge(h: Hypothesis, data: Data, last: Array) -> tuple[Array, Array]:
+    """Return what is added to the diagonal, 1/c for each feature and `last` `(...)`; and ½ log c summed over them."""
+    xp = namespace(last)
+    parts, volume = [], xp.zeros_like(last)
+    for name, scale in zip(reversed(h.bases), reversed(h.scales), strict=True):
         width = data.bases[name].features.shape[-1]
-        parts.append((1 / scale)[..., None] * xp.ones((width,), dtype=border.dtype))
+        parts.append((1 / scale)[..., None] * xp.ones((width,), dtype=last.dtype))
         volume = volume + width / 2 * xp.log(scale)
-    return xp.concat([*parts, border], axis=-1), volume
+    if h.intercept:  # an intercept no data speak of must not stop the factorisation
+        parts.append(1e-9 * xp.ones_like(last)[..., None])
+    return xp.concat([*parts, last[..., None]], axis=-1), volume
