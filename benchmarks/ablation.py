@@ -50,7 +50,7 @@ VARIANTS = {
     "one rival at a time": Auto(rivals=1),
     "smallest scale 1": Auto(scaling=Scaling(least=1.0)),
     "smallest scale 12": Auto(scaling=Scaling(least=12.0)),
-    "first tenth by design": Auto(share=0.1),
+    "first fifth by design": Auto(share=0.2),
     "first third by design": Auto(share=1 / 3),
     "50 steps": Auto(steps=50),
 }
