@@ -57,6 +57,24 @@ def test_nobody_named_a_policy():
     assert study.spent == 90
 
 
+def test_studies_begun_before_auto_learned_more_go_on(tmp_path):
+    """Settings that were not there when the study was created take their defaults, and none of the others has gone."""
+    path = tmp_path / "log.jsonl"
+    study = create_study(np.eye(4).tolist(), 40, storage=path, study_name="s", seed=1)
+    study.tell(study.ask(4), [0.5, 0.1, 0.2, 0.3])
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    record = json.loads(first)
+    for kind in record["record"]["policy"]["kinds"]:
+        for new in ("on_sphere", "off_sphere", "saturated"):
+            kind.pop(new, None)
+        kind.setdefault("log_prior", 0.0)
+    record["record"]["policy"] |= {"share": 0.2, "focus": 0.4, "doubting": 0.4, "working": 256}
+    path.write_bytes(b"".join([json.dumps(record).encode() + b"\n", *rest]))
+    old = load_study("s", path)
+    assert old.recommend().told == 4
+    assert old.ask(1)
+
+
 def test_a_named_model_keeps_its_own_policy():
     for model, policy in (("linear", "gse-lin-fwg"), ("logistic", "gse-log-fwg"), ("means", "gse-means")):
         assert create_study(LINE, 90, model=model).fold.first["policy_name"] == policy

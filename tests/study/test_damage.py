@@ -192,3 +192,15 @@ def test_records_that_are_missing(tmp_path):
     db.close()
     with pytest.raises(StorageError, match="1 records are missing"):
         storage.read("s")
+
+
+@pytest.mark.parametrize("left_out", ["time", "seed", "policy", "arms", "options"])
+def test_a_first_record_without_one_of_its_parts_is_told(left_out, journal_bytes, tmp_path):
+    lines = journal_bytes.splitlines(keepends=True)
+    place, line = next((n, json.loads(line)) for n, line in enumerate(lines) if b'"create"' in line)
+    del line["record"][left_out]
+    lines[place] = json.dumps(line).encode() + b"\n"
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(StorageError, match=f"'{left_out}' is missing"):
+        _ = load_study("s", open_storage(path)).best_arm

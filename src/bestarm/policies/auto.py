@@ -99,7 +99,7 @@ class Auto:
     >>> policy = Auto()
     >>> state = policy.start(Problem(np.eye(4), budget=40))
     >>> policy.ask(state, np.random.default_rng(0)).total
-    8
+    4
     """
 
     rounds: int | None = None

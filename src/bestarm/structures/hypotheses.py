@@ -94,7 +94,7 @@ class Line:
     """f is linear in the features: 0 at the centre of the arms, or with any intercept.
 
     Arms on a sphere were scaled to lie there, and zero is where they were scaled from; for other arms it is their
-    middle, if any (`bases.anchored`). So the log prior weight is between `on_sphere` and `off_sphere`.
+    middle, if any (`bases.anchored`). So between `on_sphere` and `off_sphere` is added to the log prior weight.
     `residuals` adds a smooth residual of variance ρ K/B: as large as the budget can just see, if spread evenly.
     """
 
@@ -103,6 +103,7 @@ class Line:
     intercept: bool
     residuals: tuple[float, ...] = ()
     residual: str = "exponential"
+    log_prior: float = 0.0
     on_sphere: float = 0.0
     off_sphere: float = 0.0
 
@@ -118,7 +119,7 @@ class Line:
     def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
         dimension = arms.bases[self.base].dimension
         one = namespace(dimension).ones_like(dimension)
-        likely = self.on_sphere * arms.round + self.off_sphere * (1 - arms.round)
+        likely = self.log_prior + self.on_sphere * arms.round + self.off_sphere * (1 - arms.round)
         made = []
         for scale, weight in scaling.of(dimension, arms.budget):
             prior = likely + weight
@@ -153,19 +154,19 @@ class Smooth:
 class SeparateMeans:
     """The features say nothing: every arm has a mean of its own.
 
-    The log prior weight is between `few` and `many`, by how near the features come to a number of their own for every
-    arm: a line through all arms says nothing either, and is not simpler then.
+    The log prior weight rises from `log_prior` to `saturated` where there are as many features as arms: a line through
+    all arms says nothing either, and is not simpler then.
     """
 
     name: str = "separate"
-    few: float = -4.0
-    many: float = -1.0
+    log_prior: float = -4.0
+    saturated: float = -1.0
     nonlinear: bool = True
     needs: tuple[str, ...] = ()
 
     def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
         full = min(arms.features / arms.count, 1.0) ** 2
-        prior = self.few * (1 - full) + self.many * full
+        prior = self.log_prior * (1 - full) + self.saturated * full
         scales = scaling.of(float(arms.count), arms.budget)
         return [Hypothesis(self.name, (), (), float(c), True, prior + w) for c, w in scales]
 

@@ -112,6 +112,8 @@ class StudyState:
             raise ValueError(
                 f"this study was written by a newer bestarm (log version {version}); this one reads up to {VERSION}"
             )
+        if not isinstance(record["time"], NUMBERS):
+            raise TypeError(f"a time is expected; given {record['time']!r}")
         self.first, arms = record, record["arms"]
         self.name, self.ids, self.names = record["name"], list(arms["ids"]), list(arms["names"])
         self.features, self.present = [list(row) for row in arms["features"]], [True] * len(self.ids)
