@@ -32,16 +32,15 @@ def verdict(folder: Path) -> dict[str, Any] | None:
 
 
 def collect(results: Path) -> dict[str, Any]:
-    """Return all numbers of the page."""
-    found: dict[str, Any] = {
-        "default": verdict(results / "bench-default"),
-        "unseen": verdict(results / "bench-unseen"),
-    }
-    found["gse-auto"] = verdict(results / "gse-auto")
+    """Return all numbers of the page: those measured in `results`, and for the rest those it has."""
+    known: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
+    folders = {"default": "bench-default", "unseen": "bench-unseen", "gse-auto": "gse-auto"}
+    found: dict[str, Any] = {name: verdict(results / folder) for name, folder in folders.items()}
     found["rounds"] = {str(r): verdict(results / f"rounds-{r}") for r in ROUNDS}
+    found["rounds"] = {r: one or known.get("rounds", {}).get(r) for r, one in found["rounds"].items()}
     ablation = results / "ablation.json"
     found["ablation"] = json.loads(ablation.read_text(encoding="utf-8")) if ablation.exists() else None
-    return found
+    return {name: one or known.get(name) for name, one in found.items()}
 
 
 def summary(news: dict[str, Any]) -> str:
