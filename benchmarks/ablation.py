@@ -58,7 +58,7 @@ VARIANTS = {
 
 def outcomes(policy: Any, contest: suite.Contest, seed: int, number: int) -> Any:
     """Return who was right in a block of replications, as `bestarm bench` draws it."""
-    cell = contest.cell(PolicyRef("uniform"))
+    cell = contest.cell(PolicyRef("auto"))
     bandit, stream = world(cell, seed, number, BLOCK)
     return bandit.correct(play(policy, stream, cell.budget, np.random.default_rng([seed, number])).arm)
 

@@ -46,10 +46,8 @@ class Odds:
         xp = namespace(known.sums)
         means = known.sums / xp.maximum(known.counts, xp.ones_like(known.counts))
         within = xp.maximum(known.squares - known.sums * means, 0.0) * self.share * self.slope * self.slope
-        counts = known.counts * self.share
-        sums = counts * (self.middle + self.slope * means)
-        means = self.middle + self.slope * means
-        return Tally(counts, sums, within + sums * means)
+        counts, means = known.counts * self.share, self.middle + self.slope * means
+        return Tally(counts, counts * means, within + counts * means * means)
 
 
 def binary(known: Tally) -> Array:
