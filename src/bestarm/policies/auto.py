@@ -91,9 +91,10 @@ class Auto:
     """Find the best arm with no setting at all: the noise may be unknown, the features may lie.
 
     The first `share` of the budget is a D-optimal design; the rest is spent in at most `steps` small steps, or in
-    `rounds` rounds of several steps planned jointly. Hypotheses are weighed again when the pulls have grown by
-    `refresh`. Beyond `working` arms, only that many take part between two weighings: the most promising and the most
-    telling. From `most` arms on, `beyond` plays instead.
+    `rounds` rounds of several steps planned jointly, the design being the first. Hypotheses are weighed again when the
+    pulls have grown by `refresh`; some kinds of them are asked for the answer only. Beyond `working` arms, only that
+    many take part between two weighings: the most promising and the most telling. From `most` arms on, `beyond` plays
+    instead.
 
     >>> import numpy as np
     >>> policy = Auto()
@@ -104,6 +105,7 @@ class Auto:
 
     rounds: int | None = None
     share: float = 0.1
+    first_round: float = 0.2  # with rounds, the share of the first: it is chosen with nothing known
     steps: int = 200
     focus: float = 0.45  # standard deviations κ behind the leader where an arm's odds have fallen to exp(−½)
     doubting: float = 0.35  # added to κ in proportion to the weight of nonlinear kinds
@@ -121,13 +123,16 @@ class Auto:
     def __post_init__(self) -> None:
         if self.rounds is not None and (self.rounds < 1 or self.rounds != int(self.rounds)):
             raise InputError(f"rounds must be a whole number, at least 1; given {self.rounds}")
-        if not 0 < self.share <= 1:
-            raise InputError(f"share must lie between 0 and 1; given {self.share}")
+        for name in ("share", "first_round"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InputError(f"{name} must lie between 0 and 1; given {getattr(self, name)}")
         for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2), ("most", 1)):
             given = getattr(self, name)
             if given < least or given != int(given):
                 raise InputError(f"{name} must be a whole number, at least {least}; given {given}")
             object.__setattr__(self, name, int(given))
+        if not self.exploring:
+            raise InputError("kinds must have at least one that takes part in choosing pulls; given none")
         for name, above in (("focus", 0), ("refresh", 1)):
             if not getattr(self, name) > above:
                 raise InputError(f"{name} must be greater than {above}; given {getattr(self, name)}")
@@ -136,6 +141,11 @@ class Auto:
     def model(self) -> Weighed:
         """The reward model it judges by."""
         return Weighed(self.hedge, self.kept, self.kinds, self.scaling)
+
+    @property
+    def exploring(self) -> tuple[Kind, ...]:
+        """The kinds of hypotheses that take part in choosing pulls; the others are asked for the answer only."""
+        return tuple(kind for kind in self.kinds if kind.exploring)
 
     def start(self, problem: Problem) -> Any:
         if problem.arms > self.most:
@@ -166,12 +176,12 @@ class Auto:
         known = state.known + tally(pulls, totals, state.problem.arms)
         spent = state.spent + pulls.total
         state = replace(state, known=known, spent=spent)
-        over = spent >= state.problem.budget
-        if state.opinion is None or pulls.arms.shape[-1] > 1 or over or spent >= self.refresh * state.fresh:
-            return replace(state, fresh=spent, opinion=self._weighed(state))
-        place = _place(state.opinion.arms, pulls.arms[..., 0])
+        if spent >= state.problem.budget:  # nothing is left to choose, and the answer is thought over anew
+            return state
+        again = state.opinion is None or pulls.arms.shape[-1] > 1 or spent >= self.refresh * state.fresh
+        place = None if again else _place(state.opinion.arms, pulls.arms[..., 0])
         if place is None:
-            return replace(state, fresh=spent, opinion=self._weighed(state))
+            return replace(state, fresh=spent, opinion=self._opinion(state, self.exploring))
         times = xp.astype(pulls.times[..., 0], totals.sums.dtype)
         return replace(state, opinion=state.opinion.after(place, times, totals.sums[..., 0]))
 
@@ -179,10 +189,10 @@ class Auto:
         """Return argmax_i min_j P(f_i > f_j), the arm no other is likely to beat."""
         if not isinstance(state, Trial):
             return self.beyond.recommend(state)
-        if state.opinion is None:
+        if state.spent == 0:
             xp = namespace(state.known.sums)
             return xp.zeros(state.known.sums.shape[:-1], dtype=xp.int64)
-        o = state.opinion
+        o = self._opinion(state, self.kinds)
         xp = namespace(o.mean)
         variance = xp.linalg.diagonal(o.covariance)
         apart = variance[..., :, None] + variance[..., None, :] - 2 * o.covariance
@@ -193,9 +203,10 @@ class Auto:
 
     def belief(self, state: Any) -> dict[str, float]:
         """Return the weight of every kind of hypothesis in a run by itself, the largest first."""
-        if not isinstance(state, Trial) or state.opinion is None:
+        if not isinstance(state, Trial) or state.spent == 0:
             return {}
-        weights = {kind.name: float(state.opinion.kinds[j]) for j, kind in enumerate(self.kinds)}
+        found = self._opinion(state, self.kinds).kinds
+        weights = {kind.name: float(found[j]) for j, kind in enumerate(self.kinds)}
         return dict(sorted(weights.items(), key=lambda item: -item[1]))
 
     def _first(self, problem: Problem, rng: Random) -> Pulls:
@@ -208,7 +219,7 @@ class Auto:
         return Pulls(xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), times.shape), times)
 
     def _opening(self, problem: Problem) -> int:
-        share = self.share if self.rounds is None else max(self.share, 1 / self.rounds)
+        share = self.share if self.rounds is None else max(self.first_round, 1 / self.rounds)
         least = min(2 * problem.features.shape[-1], problem.arms, problem.budget // 2 + 1)
         return min(problem.budget, max(ceil(share * problem.budget), int(least)))
 
@@ -284,11 +295,11 @@ class Auto:
         best = xp.argmax(xp.where(fresh, reach, -xp.inf * xp.ones_like(reach)), axis=-1)
         return xp.where(short & xp.any(fresh, axis=-1), best, arm)
 
-    def _weighed(self, state: Trial) -> Opinion:
-        """Return the opinion that all rewards so far lead to."""
+    def _opinion(self, state: Trial, kinds: tuple[Kind, ...]) -> Opinion:
+        """Return the opinion that all rewards so far lead to, among some kinds of hypotheses."""
         xp = namespace(state.known.sums)
         batch = state.known.sums.shape[:-1]
-        mixture, odds = read(state.made, self.kinds, state.known, self.hedge, self.kept, self.working)
+        mixture, odds = read(state.made, kinds, state.known, self.hedge, self.kept, self.working)
         arms = self._working(mixture)
         mean, covariance = mixture.moments(arms)
         found = (arms, mixture.weight, mean, covariance, mixture.noise, mixture.kinds, mixture.doubt)

@@ -90,6 +90,33 @@ def linear_base(features: Array) -> Base:
     return _scaled(features, xp.zeros_like(features[..., 0]))
 
 
+def two_levels(standard: Array) -> Array:
+    """Return 1 `(...)` where every feature of the arms `(..., K, d)` has two levels at most, 0 elsewhere."""
+    xp = namespace(standard)
+    low, high = (f(standard, axis=-2, keepdims=True) for f in (xp.min, xp.max))
+    inside = xp.minimum(standard - low, high - standard)
+    return xp.astype(xp.max(inside, axis=(-2, -1)) < 1e-6, standard.dtype)
+
+
+def products(standard: Array) -> Array:
+    """Return all products of two features and all squares `(..., K, d (d + 1) / 2)`, less their means."""
+    xp = namespace(standard)
+    width = standard.shape[-1]
+    parts = [standard[..., j:] * standard[..., j : j + 1] for j in range(width)]
+    found = xp.concat(parts, axis=-1)
+    return found - xp.mean(found, axis=-2, keepdims=True)
+
+
+def terms(features: Array) -> Base:
+    """Return features `(..., K, p)` of mean square 1 over the arms each, of which one may count; all 0 stays 0."""
+    xp = namespace(features)
+    size = xp.sqrt(xp.mean(features * features, axis=-2, keepdims=True))
+    some = size > 1e-6 * xp.max(size, axis=-1, keepdims=True)
+    scaled = xp.where(some, features / xp.where(some, size, xp.ones_like(size)), xp.zeros_like(features))
+    zero = xp.zeros_like(features[..., 0])
+    return Base(scaled, zero, xp.ones_like(zero[..., 0]))
+
+
 def kernel_base(standard: Array, kernel: Kernel) -> Base:
     """Return the base of a kernel on standardised features, at the length of the root mean squared distance."""
     xp = namespace(standard)

@@ -14,6 +14,7 @@ from bestarm.core import Array, Tally, namespace
 from bestarm.linalg import raised
 from bestarm.structures.bases import Base
 from bestarm.structures.hypotheses import Hypothesis, Structures
+from bestarm.structures.terms import weighed
 
 FLOOR = 1e-12  # of the sum of squares: rewards without noise must not make a logarithm infinite
 
@@ -56,7 +57,8 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     overall = xp.sum(data.counts * data.means, axis=-1) / xp.maximum(n, xp.ones_like(n))
     centred = data.means - overall[..., None]
     around = data.within + xp.sum(data.counts * centred * centred, axis=-1)
-    shared: dict[object, tuple[Array, Array]] = {}
+    shared: dict[object, tuple[Array, Array, Array]] = {}
+    placed: dict[object, tuple[Array, Array]] = {}
     settled: dict[object, list[Settled]] = {}
     logs, variances = [], []
     for h in made.hypotheses:
@@ -68,20 +70,43 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
             tail = [xp.ones_like(data.means), centred] if h.intercept else [data.means]
             parts = [data.bases[name].features for name in reversed(h.bases)] + [column[..., None] for column in tail]
             table = xp.concat(parts, axis=-1)
-            gram = xp.matrix_transpose(table) @ (table * weight[..., None])
-            shared[key] = gram, xp.sum(xp.log(1 + data.counts * own), axis=-1) / 2
-        gram, lost = shared[key]
+            weighted = table * weight[..., None]
+            gram = xp.matrix_transpose(table) @ weighted
+            shared[key] = gram, xp.sum(xp.log(1 + data.counts * own), axis=-1) / 2, weighted
+        gram, lost, weighted = shared[key]
         total = around if h.intercept else data.squares
         ridge, volume = _ridge(h, data, data.within + FLOOR * total + 1e-290)
         done = settled.setdefault(key, []) if exact else []
         width = data.bases[h.bases[0]].features.shape[-1] if h.bases else 0
         half, left = _factored(h, width, gram, ridge, done)
         value = h.log_prior - lost - volume - half - n / 2 * xp.log(left)
+        if h.term is not None and h.size is not None:
+            t = data.bases[h.term].features
+            at = (h.term, key, *map(id, h.scales))
+            if at not in placed:
+                placed[at] = _beside(weighted, gram, ridge, t, xp.sum(data.counts[..., None] * t * t, axis=-2))
+            found = weighed(xp.any(t != 0, axis=-2), h.size, *placed[at], left, n)
+            value, left = value + found.gain, found.left
         if h.intercept:
             value = value - xp.log(n + 1) / 2
         logs.append(value)
         variances.append(left / xp.maximum(n - int(h.intercept), xp.ones_like(n)))
     return xp.stack(logs, axis=-1), xp.stack(variances, axis=-1)
+
+
+def _beside(weighted: Array, gram: Array, ridge: Array, t: Array, own: Array) -> tuple[Array, Array]:
+    """Return v = t' M t and b = t' M y `(..., p)` of terms t `(..., K, p)`, M the precision the bases and 1 leave of N.
+
+    `weighted` is the table of bases, 1 and y times N, and `own` t' N t.
+    """
+    xp = namespace(gram)
+    cross = xp.matrix_transpose(weighted) @ t
+    width = gram.shape[-1] - 1
+    if width == 0:
+        return own, cross[..., 0, :]
+    solved = xp.linalg.inv(raised(gram, ridge)[..., :width, :width]) @ cross[..., :width, :]
+    apart = xp.maximum(own - xp.sum(cross[..., :width, :] * solved, axis=-2), 0.0)
+    return apart, cross[..., -1, :] - (gram[..., -1:, :width] @ solved)[..., 0, :]
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,27 @@ A hypothesis holds that f = μ 1 + g, g ~ N(0, σ² S), with S = Σ_b c_b F_b F_
 and what every arm has of its own. The intercept μ is flat or absent, σ² is unknown.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Protocol
 
 from bestarm.core import Array, namespace
 from bestarm.kernels import Exponential, Matern
-from bestarm.structures.bases import Base, anchored, kernel_base, linear_base, roundness, sphere_centred, standardised
+from bestarm.structures.bases import (
+    Base,
+    anchored,
+    kernel_base,
+    linear_base,
+    products,
+    roundness,
+    sphere_centred,
+    standardised,
+    terms,
+    two_levels,
+)
+
+MOST_TERMS = 128  # of which one may count
+MOST_NUMBERS = 2**21  # in a table of such terms
 
 
 @dataclass(frozen=True)
@@ -23,6 +37,8 @@ class Hypothesis:
     own: float  # variance of what an arm has of its own, in units of σ²
     intercept: bool
     log_prior: Array | float
+    term: str | None = None  # the base of which one feature, nobody knows which, counts too
+    size: Array | None = None  # its scale `(...)` in units of σ²
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,11 @@ class Structures:
         """The kinds of hypotheses, each once."""
         return tuple(dict.fromkeys(h.kind for h in self.hypotheses))
 
+    def of(self, kinds: "tuple[Kind, ...]") -> "Structures":
+        """Return the hypotheses of some kinds only."""
+        names = {kind.name for kind in kinds}
+        return replace(self, hypotheses=tuple(h for h in self.hypotheses if h.kind in names))
+
     def members(self, kind: str) -> list[int]:
         """Return the places of the hypotheses of a kind."""
         return [j for j, h in enumerate(self.hypotheses) if h.kind == kind]
@@ -44,12 +65,13 @@ class Structures:
 
 @dataclass(frozen=True)
 class Arms:
-    """What kinds of hypotheses are told of the arms: how many, their features, the pulls, how round, in which bases."""
+    """What kinds of hypotheses are told of the arms: how many, their features, the pulls, their shape, their bases."""
 
     count: int
     features: int
     budget: int
     round: Array  # 1 on a sphere, 0 on none, (...)
+    levels: Array  # 1 where every feature has two levels at most, 0 elsewhere, (...)
     bases: dict[str, Base]
 
 
@@ -62,6 +84,11 @@ class Kind(Protocol):
     @property
     def nonlinear(self) -> bool:
         """Whether arms may differ in more than the features say linearly."""
+        ...
+
+    @property
+    def exploring(self) -> bool:
+        """Whether it takes part in choosing pulls; if not, in the answer only."""
         ...
 
     @property
@@ -106,6 +133,7 @@ class Line:
     log_prior: float = 0.0
     on_sphere: float = 0.0
     off_sphere: float = 0.0
+    exploring: bool = True
 
     @property
     def nonlinear(self) -> bool:
@@ -134,12 +162,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Smooth:
-    """f is a smooth function of the features, in whatever shape."""
+    """f is a smooth function of the features, in whatever shape.
+
+    Arms were put on a sphere for the sake of a line, so `on_sphere` is added to the log prior weight there.
+    """
 
     name: str
     base: str
     log_prior: float = -4.0
+    on_sphere: float = 0.0
     nonlinear: bool = True
+    exploring: bool = True
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -147,28 +180,73 @@ class Smooth:
 
     def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
         scales = scaling.of(arms.bases[self.base].dimension, arms.budget)
-        return [Hypothesis(self.name, self.needs, (c,), 0.0, True, self.log_prior + w) for c, w in scales]
+        likely = self.log_prior + self.on_sphere * arms.round
+        return [Hypothesis(self.name, self.needs, (c,), 0.0, True, likely + w) for c, w in scales]
 
 
 @dataclass(frozen=True)
 class SeparateMeans:
     """The features say nothing: every arm has a mean of its own.
 
-    The log prior weight rises from `log_prior` to `saturated` where there are as many features as arms: a line through
-    all arms says nothing either, and is not simpler then.
+    Off a sphere `off_sphere` is added to the log prior weight. It rises to `saturated` where there are as many features
+    as arms: a line through all arms says nothing either, and is not simpler then.
     """
 
     name: str = "separate"
     log_prior: float = -4.0
-    saturated: float = -1.0
+    off_sphere: float = 0.0
+    saturated: float = 4.0
     nonlinear: bool = True
+    exploring: bool = True
     needs: tuple[str, ...] = ()
 
     def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
         full = min(arms.features / arms.count, 1.0) ** 2
-        prior = self.log_prior * (1 - full) + self.saturated * full
+        alone = self.log_prior + self.off_sphere * (1 - arms.round)
+        prior = alone * (1 - full) + self.saturated * full
         scales = scaling.of(float(arms.count), arms.budget)
         return [Hypothesis(self.name, (), (), float(c), True, prior + w) for c, w in scales]
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """f is one of many terms, nobody knows which, and besides it nothing or a line.
+
+    All terms are equally likely beforehand, of variance 1 over the arms, and at the scales of a base of one dimension
+    times `sizes`. Features of two levels have no curves, only products: `two_levels` is added to the log prior weight.
+    """
+
+    name: str
+    terms: str
+    line: str | None
+    intercept: bool
+    sizes: tuple[float, ...] = (1.0, 16.0, 256.0)
+    log_prior: float = 0.0
+    on_sphere: float = 0.0
+    off_sphere: float = 0.0
+    two_levels: float = 0.0
+    nonlinear: bool = False
+    exploring: bool = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.terms,) if self.line is None else (self.line, self.terms)
+
+    def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
+        if self.terms not in arms.bases:  # too many
+            return []
+        one = namespace(arms.round).ones_like(arms.round)
+        likely = self.log_prior + self.on_sphere * arms.round + self.off_sphere * (1 - arms.round)
+        likely = likely + self.two_levels * arms.levels
+        lines: list[tuple[tuple[str, ...], tuple[Array, ...], float]] = [((), (), 0.0)]
+        if self.line is not None:
+            scales = scaling.of(arms.bases[self.line].dimension, arms.budget)
+            lines = [((self.line,), (scale,), weight) for scale, weight in scales]
+        return [
+            Hypothesis(self.name, bases, scales, 0.0, self.intercept, likely + weight + more, self.terms, size)
+            for bases, scales, weight in lines
+            for size, more in replace(scaling, steps=self.sizes).of(one, arms.budget)
+        ]
 
 
 def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: Scaling) -> Structures:
@@ -183,9 +261,20 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
         "standard": lambda: linear_base(standard),
         "exponential": lambda: kernel_base(standard, Exponential()),
         "matern": lambda: kernel_base(standard, Matern(2.5)),
+        "features": lambda: terms(standard),
+        "centred features": lambda: terms(anchored(features, sphere, round)[..., :-1]),
+        "products": lambda: terms(products(standard)),
     }
-    bases = {name: make[name]() for name in dict.fromkeys(name for kind in kinds for name in kind.needs)}
-    arms = Arms(features.shape[-2], features.shape[-1], budget, round, bases)
+    count, width = features.shape[-2:]
+    pairs = width * (width + 1) // 2
+    for name, many in (("features", width), ("centred features", width), ("products", pairs)):
+        if many > MOST_TERMS or many * count > MOST_NUMBERS:
+            del make[name]
+    if count < 2 * width:  # a line has said nearly all there is to say of so few arms
+        make.pop("products", None)
+    needed = dict.fromkeys(name for kind in kinds for name in kind.needs)
+    bases = {name: make[name]() for name in needed if name in make}
+    arms = Arms(count, width, budget, round, two_levels(standard), bases)
     made = [h for kind in kinds for h in kind.hypotheses(arms, scaling)]
     return Structures(bases, tuple(made))
 
@@ -195,7 +284,15 @@ KINDS: tuple[Kind, ...] = (
     Line("affine", "standard", intercept=True, on_sphere=-2.0),
     Line("linear, smooth residual", "centred", intercept=False, residuals=(1.5, 6.0), off_sphere=-1.0),
     Line("affine, smooth residual", "standard", intercept=True, residuals=(1.5, 6.0), on_sphere=-2.0),
-    SeparateMeans(),
-    Smooth("exponential kernel", "exponential"),
-    Smooth("Matérn kernel", "matern"),
+    SeparateMeans(off_sphere=3.0),
+    Smooth("exponential kernel", "exponential", log_prior=0.0, on_sphere=-4.0),
+    Smooth("Matérn kernel", "matern", log_prior=0.0, on_sphere=-4.0),
+    OneOf(
+        "linear, one product", "products", "centred", intercept=False, log_prior=-2.0, off_sphere=-1.0, two_levels=2.0
+    ),
+    OneOf(
+        "affine, one product", "products", "standard", intercept=True, log_prior=-2.0, on_sphere=-2.0, two_levels=2.0
+    ),
+    OneOf("one feature", "centred features", None, intercept=False, log_prior=-2.0, off_sphere=-1.0, exploring=False),
+    OneOf("one feature, any level", "features", None, intercept=True, log_prior=-2.0, on_sphere=-2.0, exploring=False),
 )

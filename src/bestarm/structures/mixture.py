@@ -70,7 +70,8 @@ class Mixture:
         found = []
         for piece in self.pieces:
             names = piece.posterior.names
-            bases = of_replications({name: self.bases[name] for name in names}, piece.who)
+            term = () if piece.posterior.term is None else (piece.posterior.term.name,)
+            bases = of_replications({name: self.bases[name] for name in names + term}, piece.who)
             counts, sums = (xp.take(a, piece.who, axis=0) for a in (self.known.counts, self.known.sums))
             if arms is not None and arms.shape[-1] < counts.shape[-1]:
                 mine = xp.take(arms, piece.who, axis=0)
@@ -83,7 +84,7 @@ class Mixture:
 
 
 def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float, kept: int, many: int) -> Mixture:
-    """Return the mixture after the rewards `known` `(..., K)`, its leading axes in one.
+    """Return the mixture of some kinds after the rewards `known` `(..., K)`, its leading axes in one.
 
     Separate means have at least `hedge` times the weight of nonlinear kinds: smoothness that served so far may fail
     for the one arm that matters. Beyond `many` arms only those pulled are looked at.
@@ -91,17 +92,19 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
     xp = namespace(known.sums)
     known = Tally(*(xp.reshape(a, (-1, a.shape[-1])) for a in (known.counts, known.sums, known.squares)))
     bases = flattened(made.bases)
-    made = Structures(bases, tuple(_flat(h) for h in made.hypotheses))
+    made = Structures(bases, tuple(_flat(h) for h in made.of(kinds).hypotheses))
     data = _seen(known, bases, many)
     logs, noise = evidence(made, data)
     weights = xp.exp(logs - xp.max(logs, axis=-1, keepdims=True))
     weights = weights / xp.sum(weights, axis=-1, keepdims=True)
-    members = [xp.asarray(made.members(kind.name)) for kind in kinds]
+    members = [xp.asarray(made.members(kind.name), dtype=xp.int64) for kind in kinds]
     each = xp.stack([xp.sum(xp.take(weights, mine, axis=-1), axis=-1) for mine in members], axis=-1)
     bent = xp.asarray([float(kind.nonlinear) for kind in kinds], dtype=each.dtype)
     doubt = xp.sum(each * bent, axis=-1)
     held = _hedged(each, kinds, hedge * doubt)
-    chosen = top(held, min(kept, len(kinds)))
+    there = xp.asarray([k for k, mine in enumerate(members) if mine.shape[0]], dtype=xp.int64)
+    most = min(kept, there.shape[0])
+    chosen = xp.reshape(xp.take(there, xp.reshape(top(xp.take(held, there, axis=-1), most), (-1,))), (-1, most))
     weight = xp.take_along_axis(held, chosen, axis=-1)
     weight = weight / xp.sum(weight, axis=-1, keepdims=True)
     slots = xp.reshape(chosen, (-1,))
@@ -124,7 +127,8 @@ def _flat(h: Hypothesis) -> Hypothesis:
     """Return the hypothesis with all leading axes of its scales and prior weight in one."""
     scales = tuple(namespace(s).reshape(s, (-1,)) for s in h.scales)
     prior = h.log_prior if isinstance(h.log_prior, float) else namespace(h.log_prior).reshape(h.log_prior, (-1,))
-    return replace(h, scales=scales, log_prior=prior)
+    size = None if h.size is None else namespace(h.size).reshape(h.size, (-1,))
+    return replace(h, scales=scales, log_prior=prior, size=size)
 
 
 def _seen(known: Tally, bases: dict[str, Base], many: int) -> Data:
@@ -160,5 +164,10 @@ def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> 
     counts, means, within, squares = (
         xp.take(a, who, axis=0) for a in (data.counts, data.means, data.within, data.squares)
     )
-    part = Data(counts, means, within, squares, of_replications({n: data.bases[n] for n in names}, who))
-    return Piece(who, posterior(names, scales, part.own(names, scales, own[..., None]), intercept, part), own, scales)
+    term, size = group[0].term, None
+    if term is not None:
+        size = pick(xp.take(xp.stack([h.size for h in group], axis=-1), who, axis=0), best)
+    needs = names if term is None else (*names, term)
+    part = Data(counts, means, within, squares, of_replications({n: data.bases[n] for n in needs}, who))
+    found = posterior(names, scales, part.own(names, scales, own[..., None]), intercept, part, term, size)
+    return Piece(who, found, own, scales)

@@ -1,11 +1,12 @@
 """What a hypothesis makes of the rewards: a normal posterior, held in features, for any arms."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bestarm.core import Array, namespace
 from bestarm.linalg import matvec
 from bestarm.structures.bases import Base
-from bestarm.structures.evidence import Data
+from bestarm.structures.evidence import FLOOR, Data
+from bestarm.structures.terms import weighed
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Posterior:
     shift: Array | None  # what y says of them
     intercept: Array  # (...)
     spread: Array  # its variance, (...)
+    term: "Term | None" = None
 
     def arms(self, bases: dict[str, Base], counts: Array, means: Array, own: Array) -> "Outlook":
         """Return what is thought of arms with these features, `counts`, `means` and `own` variances `(..., m)`."""
@@ -30,9 +32,39 @@ class Posterior:
             table = _table(self.names, self.roots, bases)
             smooth = matvec(table, self.shift)
             level = one - matvec(table, self.slope)
+        inverse = self.inverse
+        if self.term is not None:
+            beside = self.term.beside(bases, table, level)
+            smooth = smooth + matvec(beside, self.term.mean)
+            table = beside if table is None else namespace(beside).concat([table, beside], axis=-1)
+            inverse = self.term.covariance if inverse is None else _blocks(inverse, self.term.covariance)
         kept = 1 / (1 + counts * own)  # the share of the hypothesis in an arm's mean; the rest is its own
         mean = (1 - kept) * means + kept * (smooth + self.intercept[..., None] * level)
-        return Outlook(mean, table, self.inverse, level, self.spread, kept, own * kept)
+        return Outlook(mean, table, inverse, level, self.spread, kept, own * kept)
+
+
+@dataclass(frozen=True)
+class Term:
+    """What is thought of the coefficients of many terms of which one counts, and what each changes in the rest."""
+
+    name: str
+    mean: Array  # (..., p)
+    covariance: Array  # (..., p, p)
+    slope: Array | None  # what each says of the coefficients of the bases, (..., q, p)
+    level: Array  # what it says of the intercept, (..., p)
+
+    def beside(self, bases: dict[str, Base], table: Array | None, level: Array) -> Array:
+        """Return the terms `(..., m, p)` less what the bases, and the intercept, make up for."""
+        found = bases[self.name].features - level[..., None] * self.level[..., None, :]
+        return found if table is None else found - table @ self.slope
+
+
+def _blocks(one: Array, two: Array) -> Array:
+    """Return the matrix with blocks `one` and `two` on its diagonal."""
+    xp = namespace(one)
+    zero = xp.zeros((*one.shape[:-1], two.shape[-1]), dtype=one.dtype)
+    top = xp.concat([one, zero], axis=-1)
+    return xp.concat([top, xp.concat([xp.matrix_transpose(zero), two], axis=-1)], axis=-2)
 
 
 @dataclass(frozen=True)
@@ -85,8 +117,19 @@ def _table(names: tuple[str, ...], roots: tuple[Array, ...], bases: dict[str, Ba
     return namespace(parts[0]).concat(parts, axis=-1)
 
 
-def posterior(names: tuple[str, ...], scales: tuple[Array, ...], own: Array, intercept: bool, data: Data) -> Posterior:
-    """Return the posterior of a hypothesis given data; `own` `(..., K)` includes what its bases leave out."""
+def posterior(
+    names: tuple[str, ...],
+    scales: tuple[Array, ...],
+    own: Array,
+    intercept: bool,
+    data: Data,
+    term: str | None = None,
+    size: Array | None = None,
+) -> Posterior:
+    """Return the posterior of a hypothesis given data; `own` `(..., K)` includes what its bases leave out.
+
+    Where one of many terms counts, it is the normal distribution with the mean and covariance of the mixture over them.
+    """
     xp = namespace(data.means)
     weight = data.counts / (1 + data.counts * own)
     one = xp.ones_like(data.means)
@@ -101,8 +144,26 @@ def posterior(names: tuple[str, ...], scales: tuple[Array, ...], own: Array, int
         shift = matvec(inverse, matvec(transposed, data.means))
         level, smooth = one - matvec(table, slope), matvec(table, shift)
     zero = xp.zeros_like(data.within)
-    if not intercept:
-        return Posterior(names, roots, inverse, slope, shift, zero, zero)
+    level_at, spread = zero, zero
     information = xp.sum(weight * level, axis=-1) + 1e-9
-    level_at = xp.sum(weight * (data.means - smooth), axis=-1) / information
-    return Posterior(names, roots, inverse, slope, shift, level_at, 1 / information)
+    if intercept:
+        level_at, spread = xp.sum(weight * (data.means - smooth), axis=-1) / information, 1 / information
+    found = Posterior(names, roots, inverse, slope, shift, level_at, spread)
+    if term is None or size is None:
+        return found
+    t = data.bases[term].features
+    beside, turned = t, None
+    if names:
+        turned = inverse @ (transposed @ t)
+        beside = t - table @ turned
+    lifted = xp.zeros_like(t[..., 0, :])
+    if intercept:
+        lifted = xp.sum(weight[..., None] * beside, axis=-2) / information[..., None]
+        beside = beside - level[..., None] * lifted[..., None, :]
+    off = weight * (data.means - smooth - level * level_at[..., None])
+    apart = xp.maximum(xp.sum(weight[..., None] * beside * t, axis=-2), 0.0)
+    left = data.within + xp.sum(off * (data.means - level_at[..., None]), axis=-1)
+    left = xp.maximum(left, FLOOR * data.squares + 1e-290)
+    terms = weighed(xp.any(t != 0, axis=-2), size, apart, matvec(xp.matrix_transpose(t), off), left, data.pulls)
+    noise = terms.left / xp.maximum(data.pulls - int(intercept), xp.ones_like(left))
+    return replace(found, term=Term(term, *terms.moments(noise), turned, lifted))
