@@ -10,6 +10,7 @@ from bestarm.errors import InputError
 from bestarm.play import play
 from bestarm.policies.auto import Auto
 from bestarm.policies.elimination import Contest
+from bestarm.structures.hypotheses import KINDS, Line, OneOf
 
 
 @pytest.mark.parametrize("change", [lambda x: 1000 * x, lambda x: x + 100])
@@ -76,6 +77,36 @@ def test_more_pulls_than_arms_are_not_needed(rng):
 def test_the_largest_tables_are_handed_over_to_elimination(rng):
     state = Auto(most=100).start(Problem(rng.standard_normal((200, 3)), budget=50))
     assert isinstance(state, Contest)
+
+
+def test_kinds_that_do_not_explore_are_asked_for_the_answer_only(rng):
+    tape = Tape.draw(instances.adaptive(16, noise_variance=4.0, replications=30), 160, rng)
+    explored = tuple(kind for kind in KINDS if kind.exploring)
+    assert len(explored) < len(KINDS)
+    one, two = (play(policy, tape, 160, 3) for policy in (Auto(), Auto(kinds=explored)))
+    np.testing.assert_array_equal(one.counts, two.counts)
+    assert (one.arm != two.arm).any()
+    with pytest.raises(InputError, match="at least one that takes part in choosing pulls"):
+        Auto(kinds=tuple(kind for kind in KINDS if not kind.exploring))
+
+
+def test_one_interaction_among_many_is_found():
+    levels = 1.0 - 2.0 * ((np.arange(32)[:, None] >> np.arange(5)) & 1)
+    means = levels @ np.array([0.5, -0.4, 0.3, 0.3, 0.4]) + 0.7 * levels[:, 1] * levels[:, 3]
+    bandit = Bandit(np.stack([levels] * 40), np.stack([means] * 40), Gaussian(1.0))
+    straight = tuple(kind for kind in KINDS if isinstance(kind, Line) and not kind.residuals)
+    found, blind = (np.mean(bandit.correct(play(Auto(kinds=k), bandit, 320, 1).arm)) for k in (KINDS, straight))
+    assert found > 0.9 > 0.6 > blind
+    policy = Auto()
+    alone = policy.belief(play(policy, Bandit(levels, means, Gaussian(1.0)), 600, 1).state)
+    assert alone["linear, one product"] + alone["affine, one product"] > 0.9
+
+
+def test_one_feature_among_many_is_found():
+    bandit = instances.adaptive(24, noise_variance=4.0, replications=100)
+    dense = tuple(kind for kind in KINDS if not isinstance(kind, OneOf))
+    right, lost = (np.mean(bandit.correct(play(Auto(kinds=k), bandit, 480, 1).arm)) for k in (KINDS, dense))
+    assert right > lost + 0.2
 
 
 def test_it_says_what_it_believes():

@@ -42,6 +42,15 @@ def test_wins_and_losses_are_mirror_images(known, rng):
     np.testing.assert_allclose(wins.squares, losses.squares)
 
 
+def test_losses_to_be_avoided_are_wins_less_one(rng):
+    won = Tape.draw(instances.logistic(10, 3, replications=8, rng=rng), 80, rng)
+    pulls = np.arange(won.sums.shape[-1])
+    lost = Tape(won.features, won.sums - pulls, pulls - won.sums)  # rewards 1 and 0 less one are 0 and −1
+    one, two = (play(Auto(), tape, 80, 3) for tape in (won, lost))
+    np.testing.assert_array_equal(one.counts, two.counts)
+    np.testing.assert_array_equal(one.arm, two.arm)
+
+
 def test_other_rewards_are_read_as_they_are(known):
     chance = np.full((2, 6), 0.3)
     two = Tally(*(np.stack([a, a]) for a in (known.counts, known.sums, known.squares)))
@@ -52,9 +61,21 @@ def test_other_rewards_are_read_as_they_are(known):
 
 
 def test_what_is_binary_is_seen_in_the_squares():
-    counts, sums = np.full((4, 2), 3.0), np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0], [-1.0, 2.0]])
-    squares = np.array([[1.0, 2.0], [0.0, 3.0], [0.9, 2.0], [1.0, 2.0]])
-    np.testing.assert_array_equal(binary(Tally(counts, sums, squares)), [True, True, False, False])
+    sums = np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0], [-1.0, 2.0], [-1.0, -2.0], [0.0, 0.0]])
+    squares = np.array([[1.0, 2.0], [0.0, 3.0], [0.9, 2.0], [1.0, 2.0], [1.0, 2.0], [0.0, 0.0]])
+    where, lost = binary(Tally(np.full((6, 2), 3.0), sums, squares))
+    np.testing.assert_array_equal(where, [True, True, False, False, True, True])
+    np.testing.assert_array_equal(lost, [False, False, False, False, True, False])
+
+
+def test_means_are_chances_wherever_rewards_are_binary(known):
+    chance = np.stack([known.sums / known.counts] * 3)
+    where, lost = np.array([True, True, False]), np.array([False, True, False])
+    odds = Odds.around(chance, where, lost)
+    thought = np.log(chance / (1 - chance))
+    np.testing.assert_allclose(odds.means(thought), [chance[0], chance[1] - 1, thought[2]])
+    nearby = (odds.means(thought + 1e-6) - odds.means(thought - 1e-6)) / 2e-6
+    np.testing.assert_allclose(odds.steepness(thought), nearby, rtol=1e-6)
 
 
 def test_only_ones_or_only_zeros_are_borne(rng):

@@ -5,16 +5,27 @@ import pytest
 
 from bestarm.core import Tally
 from bestarm.kernels import Exponential
-from bestarm.structures.bases import anchored, kernel_base, linear_base, roundness, sphere_centred, standardised
+from bestarm.structures.bases import (
+    anchored,
+    kernel_base,
+    linear_base,
+    products,
+    roundness,
+    sphere_centred,
+    standardised,
+    terms,
+    two_levels,
+)
 from bestarm.structures.evidence import Data, evidence
-from bestarm.structures.hypotheses import KINDS, Line, Scaling, SeparateMeans, structures
+from bestarm.structures.hypotheses import KINDS, Line, OneOf, Scaling, SeparateMeans, structures
 from bestarm.structures.mixture import weigh
 from bestarm.structures.posterior import posterior
+from bestarm.structures.terms import weighed
 
 
 @pytest.fixture
 def known(rng):
-    counts = np.array([3.0, 0.0, 5.0, 1.0, 2.0, 0.0, 4.0])
+    counts = np.array([3.0, 0.0, 5.0, 1.0, 2.0, 0.0, 4.0, 3.0])
     rewards = [rng.normal(1.0 + 0.3 * i, 1.0, int(n)) for i, n in enumerate(counts)]
     sums, squares = (np.array([f(r) for r in rewards]) for f in (np.sum, lambda r: np.sum(r**2)))
     return Tally(counts, sums, squares)
@@ -22,7 +33,7 @@ def known(rng):
 
 @pytest.fixture
 def features(rng):
-    return rng.standard_normal((7, 3))
+    return rng.standard_normal((8, 2))
 
 
 OWN = Line("own", "standard", intercept=True, residuals=(2.0,), residual="own")
@@ -30,7 +41,7 @@ OWN = Line("own", "standard", intercept=True, residuals=(2.0,), residual="own")
 
 def covariances(h, made):
     """The covariance of the means in units of σ²: without any term, and with each that may count."""
-    total = h.own * np.eye(7)
+    total = h.own * np.eye(8)
     for name, scale in zip(h.bases, h.scales, strict=True):
         base = made.bases[name]
         total = total + scale * (base.features @ base.features.T + np.diag(base.missing))
@@ -217,3 +228,26 @@ def test_separate_means_keep_the_hedge(features, known):
     place = [isinstance(kind, SeparateMeans) for kind in KINDS].index(True)
     raised = 0.5 * mixture.doubt[0]
     assert np.isclose(np.sort(mixture.weight[0]), raised / (1 + raised - mixture.kinds[0, place]), rtol=1e-6).any()
+
+
+def test_products_of_features_of_two_levels_are_all_but_their_squares(rng):
+    standard = standardised(5.0 + 3.0 * ((np.arange(16)[:, None] >> np.arange(4)) & 1))
+    assert two_levels(standard) == 1
+    assert two_levels(standardised(rng.choice([0.0, 1.0, 2.0], (40, 4)))) == 0
+    found = terms(products(standard)).features
+    assert found.shape == (16, 10)
+    assert np.any(found, axis=0).sum() == 6
+    np.testing.assert_allclose(np.mean(found**2, axis=0)[np.any(found, axis=0)], 1)
+
+
+def test_terms_that_are_too_many_are_left_out(rng):
+    few, many = (structures(rng.standard_normal((30, d)), 40, KINDS, Scaling()).kinds for d in (3, 200))
+    assert set(few) - set(many) == {kind.name for kind in KINDS if isinstance(kind, OneOf)}
+
+
+def test_a_term_that_no_arm_has_is_none():
+    nothing = np.zeros((1, 3))
+    found = weighed(nothing != 0, np.ones(1), nothing, nothing, np.ones(1), 5 * np.ones(1))
+    assert found.gain == 0
+    assert found.left == 1
+    np.testing.assert_array_equal(found.weight, nothing)

@@ -65,9 +65,11 @@ def test_studies_begun_before_auto_learned_more_go_on(tmp_path):
     first, *rest = path.read_bytes().splitlines(keepends=True)
     record = json.loads(first)
     for kind in record["record"]["policy"]["kinds"]:
-        for new in ("on_sphere", "off_sphere", "saturated"):
+        for new in ("on_sphere", "off_sphere", "saturated", "exploring"):
             kind.pop(new, None)
         kind.setdefault("log_prior", 0.0)
+    record["record"]["policy"]["kinds"] = [k for k in record["record"]["policy"]["kinds"] if k["part"] != "OneOf"]
+    del record["record"]["policy"]["first_round"]
     record["record"]["policy"] |= {"share": 0.2, "focus": 0.4, "doubting": 0.4, "working": 256}
     path.write_bytes(b"".join([json.dumps(record).encode() + b"\n", *rest]))
     old = load_study("s", path)
@@ -119,13 +121,28 @@ def test_coins_and_counts_are_numbers_too(model):
     assert answer.interval[0] < answer.corrected < answer.interval[1]
 
 
+def test_chances_of_coins_lie_between_0_and_1_and_losses_are_wins_less_one():
+    features = np.linspace(-1, 1, 8)[:, None]
+    counts, wins = np.full(8, 12.0), np.array([0.0, 0.0, 1.0, 0.0, 2.0, 5.0, 8.0, 11.0])
+    won = posterior(Weighed(), features, Tally(counts, wins, wins), None, 2000, 1)
+    lost = posterior(Weighed(), features, Tally(counts, wins - counts, counts - wins), None, 2000, 1)
+    assert won.believes.endswith("in log odds")
+    assert 0 <= won.draws.min() < won.draws.max() <= 1
+    np.testing.assert_allclose(lost.draws, won.draws - 1, atol=1e-9)
+    fit = Weighed().fit(Candidates.of(features), Tally(counts, wins, wins))
+    np.testing.assert_array_equal(np.argsort(fit.mean), np.arange(8))
+    assert np.abs(fit.mean - won.mean).max() < 0.05
+    error = Weighed().standard_error(Candidates.of(features), Tally(counts, wins, wins), fit, None)
+    assert 0.02 < error.min() < error.max() < 0.2
+
+
 def test_draws_have_the_moments_of_the_mixture():
     rng = np.random.default_rng(6)
     features, counts = rng.standard_normal((15, 3)), rng.integers(0, 12, 15).astype(float)
     means = np.sin(2 * features[:, 0]) + 50
     sums = counts * means + np.sqrt(counts) * rng.standard_normal(15)
     known = Tally(counts, sums, sums**2 / np.maximum(counts, 1) + np.maximum(counts - 1, 0))
-    mixture = Weighed().mixture(Candidates.of(features), known)
+    mixture, _ = Weighed().read(Candidates.of(features), known)
     mean, covariance = mixture.moments(np.arange(15)[None])
     weight, off = mixture.weight[0], mean[0] - (mixture.weight[0] @ mean[0])
     wanted = np.einsum("g,gij->ij", weight, covariance[0]) + np.einsum("g,gi,gj->ij", weight, off, off)

@@ -6,7 +6,8 @@ from bestarm.core import Array, Tally, namespace
 from bestarm.linalg import Candidates
 from bestarm.models.protocols import Fit
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, structures
-from bestarm.structures.mixture import Mixture, weigh
+from bestarm.structures.mixture import Mixture
+from bestarm.structures.odds import Odds, read
 
 ALL = 10**6  # arms up to which the evidence is computed on all of them, pulled or not
 
@@ -28,18 +29,24 @@ class Weighed:
     scaling: Scaling = Scaling()
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
-        mean = self._shaped(tally, self.mixture(candidates, tally).marginals()[0])
-        return Fit(mean, mean)
+        mixture, odds = self.read(candidates, tally)
+        score = self._shaped(tally, mixture.marginals()[0])
+        return Fit(score, score if odds is None else odds.means(score))
 
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
-        return self._shaped(tally, self.mixture(candidates, tally).marginals()[1])
+        mixture, odds = self.read(candidates, tally)
+        error = self._shaped(tally, mixture.marginals()[1])
+        return error if odds is None else error * odds.steepness(fit.score)
 
-    def mixture(self, candidates: Candidates, tally: Tally) -> Mixture:
-        """Return the hypotheses that matter, weighed by what was observed, all leading axes in one."""
+    def read(self, candidates: Candidates, tally: Tally) -> tuple[Mixture, Odds | None]:
+        """Return the hypotheses that matter, weighed by what was observed, all leading axes in one.
+
+        Rewards 0 and 1 are read as log odds; how, is returned too.
+        """
         xp = namespace(tally.counts)
         pulls = max(int(xp.max(xp.sum(tally.counts, axis=-1))), 1)
         made = structures(candidates.features, pulls, self.kinds, self.scaling)
-        return weigh(made, self.kinds, tally, self.hedge, self.kept, ALL)
+        return read(made, self.kinds, tally, self.hedge, self.kept, ALL)
 
     def _shaped(self, tally: Tally, values: Array) -> Array:
         return namespace(values).reshape(values, tally.sums.shape)

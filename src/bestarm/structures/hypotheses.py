@@ -25,6 +25,7 @@ from bestarm.structures.bases import (
 
 MOST_TERMS = 128  # of which one may count
 MOST_NUMBERS = 2**21  # in a table of such terms
+SPARE = 4  # arms there must be beyond twice the features, for a product of two of them to be told from a line
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
     for name, many in (("features", width), ("centred features", width), ("products", pairs)):
         if many > MOST_TERMS or many * count > MOST_NUMBERS:
             del make[name]
-    if count < 2 * width:  # a line has said nearly all there is to say of so few arms
+    if count < 2 * width + SPARE:  # a line has said nearly all there is to say of so few arms
         make.pop("products", None)
     needed = dict.fromkeys(name for kind in kinds for name in kind.needs)
     bases = {name: make[name]() for name in needed if name in make}

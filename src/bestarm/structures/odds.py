@@ -1,7 +1,8 @@
 """Rewards 0 and 1 on the scale of log odds, where features act additively and nothing is squeezed at 0 and 1.
 
 Around a chance p̃ thought likely, a mean reward y counts as the log odds z = logit p̃ + (y − p̃) / v, v = p̃(1 − p̃), and
-a pull as 4v pulls of variance 4: one step of the Newton method that fits a logistic model.
+a pull as 4v pulls of variance 4: one step of the Newton method that fits a logistic model. Rewards 0 and −1, losses to
+be avoided, are 1 and 0 less one.
 """
 
 from dataclasses import dataclass
@@ -24,22 +25,43 @@ class Odds:
     share: Array  # (..., K)
     middle: Array
     slope: Array
+    binary: Array  # where rewards are 0 and 1, or 0 and −1, (...)
+    lost: Array  # where they are 0 and −1
 
     @classmethod
-    def around(cls, chance: Array, binary: Array) -> "Odds":
-        """Return how to read rewards of arms with about this `chance` `(..., K)`, where they are `binary` `(...)`."""
+    def around(cls, chance: Array, binary: Array, lost: Array | None = None) -> "Odds":
+        """Return how to read rewards of arms with about this `chance` `(..., K)`, where they are `binary` `(...)`.
+
+        Where they are `lost` `(...)`, they are 0 and −1, and `chance` is that of 0.
+        """
         xp = namespace(chance)
         chance = xp.clip(chance, EDGE, 1 - EDGE)
         v = chance * (1 - chance)
         middle = xp.log(chance / (1 - chance)) - 1 / (1 - chance)
-        binary, one = binary[..., None], xp.ones_like(chance)
+        lost = xp.zeros_like(binary) if lost is None else lost
+        middle = middle + xp.astype(lost, chance.dtype)[..., None] / v
+        one = xp.ones_like(chance)
         parts = ((4 * v, one), (middle, xp.zeros_like(one)), (1 / v, one))
-        return cls(*(xp.where(binary, odds, plain) for odds, plain in parts))
+        share, middle, slope = (xp.where(binary[..., None], odds, plain) for odds, plain in parts)
+        return cls(share, middle, slope, binary, lost)
 
     def of(self, arms: Array) -> "Odds":
         """Return the same for `arms` `(..., m)` only."""
         xp = namespace(arms)
-        return Odds(*(xp.take_along_axis(a, arms, axis=-1) for a in (self.share, self.middle, self.slope)))
+        share, middle, slope = (xp.take_along_axis(a, arms, axis=-1) for a in (self.share, self.middle, self.slope))
+        return Odds(share, middle, slope, self.binary, self.lost)
+
+    def means(self, thought: Array) -> Array:
+        """Return the mean rewards `(..., K)` where this is `thought` of the arms as rewards are read."""
+        xp = namespace(thought)
+        wins = chances(thought) - xp.astype(self.lost, thought.dtype)[..., None]
+        return xp.where(self.binary[..., None], wins, thought)
+
+    def steepness(self, thought: Array) -> Array:
+        """Return by how much mean rewards `(..., K)` change with what is `thought`."""
+        xp = namespace(thought)
+        chance = chances(thought)
+        return xp.where(self.binary[..., None], chance * (1 - chance), xp.ones_like(chance))
 
     def tally(self, known: Tally) -> Tally:
         """Return what is known of all arms `(..., K)`, read this way."""
@@ -50,10 +72,14 @@ class Odds:
         return Tally(counts, counts * means, within + counts * means * means)
 
 
-def binary(known: Tally) -> Array:
-    """Return where `(...)` all rewards so far were 0 or 1."""
+def binary(known: Tally) -> tuple[Array, Array]:
+    """Return where `(...)` all rewards so far were 0 or 1, or all 0 or −1, and where they were the latter."""
     xp = namespace(known.sums)
-    return xp.all((known.squares == known.sums) & (known.sums >= 0) & (known.sums <= known.counts), axis=-1)
+    won, lost = (
+        xp.all((known.squares == sums) & (sums >= 0) & (sums <= known.counts), axis=-1)
+        for sums in (known.sums, -known.sums)
+    )
+    return won | lost, lost & ~won
 
 
 def read(
@@ -64,13 +90,20 @@ def read(
     Log odds are taken around the mean reward first, then around the chances that this leads to.
     """
     xp = namespace(known.sums)
-    where = binary(known)
+    where, lost = binary(known)
     if not bool(xp.any(where)):
         return weigh(made, kinds, known, hedge, kept, many), None
     wins, pulls = (xp.sum(a, axis=-1, keepdims=True) for a in (known.sums, known.counts))
+    wins = wins + xp.where(lost[..., None], pulls, xp.zeros_like(pulls))
     chance = (wins + 1) / (pulls + 2) + xp.zeros_like(known.sums)
-    odds = Odds.around(chance, where)
+    odds = Odds.around(chance, where, lost)
     mixture = weigh(made, kinds, odds.tally(known), hedge, kept, many)
     thought = xp.reshape(mixture.marginals()[0], chance.shape)
-    odds = Odds.around(1 / (1 + xp.exp(-xp.clip(thought, -FAR, FAR))), where)
+    odds = Odds.around(chances(thought), where, lost)
     return weigh(made, kinds, odds.tally(known), hedge, kept, many), odds
+
+
+def chances(odds: Array) -> Array:
+    """Return the chances of these log odds."""
+    xp = namespace(odds)
+    return 1 / (1 + xp.exp(-xp.clip(odds, -FAR, FAR)))

@@ -19,6 +19,7 @@ from bestarm.models.glm import FAR, GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
 from bestarm.models.weighed import Weighed
+from bestarm.structures.odds import binary
 from bestarm.structures.words import believes
 
 SHIFT = 0.9  # the features allow a shift if they explain this share of the constant
@@ -27,6 +28,7 @@ LEAST = (
     2  # degrees of freedom of the noise; where repeats give fewer, it is thought as large as the scatter of all values
 )
 WORTH = 0.1  # weights must leave the worth of this share of the draws, or they are not used
+BINOMIAL = 4.0  # the noise variance of wins and losses read as log odds
 LARGE = 300  # with more coefficients than this a coarser grid must do
 
 
@@ -238,18 +240,21 @@ def _scatter(total: float, sums: float, squares: float) -> float:
 def _weighed(
     model: Weighed, features: Any, tally: Tally, noise_variance: float | None, draws: int, rng: Any, noise: str
 ) -> Posterior:
-    """Return draws of the means: of one hypothesis each, chosen by weight, σ² drawn too where it is not known."""
-    unit, total = _unit(tally), float(tally.counts.sum())
+    """Return draws of the means: of one hypothesis each, chosen by weight, σ² drawn too where it is not known.
+
+    Wins and losses are judged on the scale of log odds, where their noise is known but for how far it is from binomial.
+    """
+    unit, total = 1.0 if binary(tally)[0] else _unit(tally), float(tally.counts.sum())
     known = Tally(tally.counts, tally.sums / unit, tally.squares / unit / unit)
-    mixture = model.mixture(Candidates.of(np.asarray(features, dtype=np.float64)), known)
+    mixture, odds = model.read(Candidates.of(np.asarray(features, dtype=np.float64)), known)
     chance, at = _choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
     freedom = max(total - 1, 0.0)
     extra = max(0.0, LEAST - freedom)
-    rough = _scatter(total, float(known.sums.sum()), float(known.squares.sum()))
+    rough = BINOMIAL if odds is not None else _scatter(total, float(known.sums.sum()), float(known.squares.sum()))
     found, mean = np.empty((draws, len(tally.counts))), 0.0
     for g, look in enumerate(mixture.outlooks()):
         mine = np.flatnonzero(at == g)
-        if noise_variance is None:
+        if noise_variance is None or odds is not None:
             rest = freedom * max(float(mixture.noise[0, g]), 1e-14) + extra * rough
             variance = rest / rng.chisquare(freedom + extra, len(mine))
         else:
@@ -261,6 +266,9 @@ def _weighed(
         found[mine] = look.mean[0] + np.sqrt(variance)[:, None] * off
         mean = mean + chance[g] * look.mean[0]
     weights = {kind.name: float(weight) for kind, weight in zip(model.kinds, mixture.kinds[0], strict=True)}
+    if odds is not None:
+        found = odds.means(found)
+        return Posterior(found, found.mean(axis=0), f"{believes(weights)}; in log odds")
     return Posterior(unit * found, unit * mean, f"{believes(weights)}; {noise}")
 
 
