@@ -8,6 +8,7 @@ Every variant meets the same instances and rewards as the policies of `bestarm b
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from bestarm.bench.table import paired
 from bestarm.errors import BestArmError
 from bestarm.play import play
 from bestarm.policies.auto import Auto
-from bestarm.structures.hypotheses import KINDS, Line, Scaling, SeparateMeans, Smooth
+from bestarm.structures.hypotheses import KINDS, Line, OneOf, Scaling, SeparateMeans, Smooth
 
 
 def without(*names: str) -> tuple[Any, ...]:
@@ -38,20 +39,19 @@ VARIANTS = {
     "auto": Auto(),
     "linear only": Auto(kinds=tuple(k for k in KINDS if isinstance(k, Line) and not k.residuals)),
     "separate means only": Auto(kinds=(SeparateMeans(),)),
+    "no product": Auto(kinds=tuple(k for k in KINDS if not (isinstance(k, OneOf) and k.line))),
+    "no single feature": Auto(kinds=tuple(k for k in KINDS if k.exploring)),
+    "single features explore, too": Auto(kinds=tuple(replace(k, exploring=True) for k in KINDS)),
     "no residuals": Auto(kinds=without(*RESIDUALS)),
     "no kernels": Auto(kinds=tuple(k for k in KINDS if not isinstance(k, Smooth))),
     "no line without intercept": Auto(kinds=without("linear", "linear, smooth residual")),
     "a residual of each arm's own, too": Auto(kinds=(*KINDS, *OWN)),
     "no hedge": Auto(hedge=0.0),
-    "hedge 0.4": Auto(hedge=0.4),
     "one hypothesis decides": Auto(kept=1),
     "all near and far rivals (κ = 1)": Auto(focus=1.0, doubting=0.0),
-    "nearest rivals only (κ = 0.4)": Auto(focus=0.4, doubting=0.0),
     "one rival at a time": Auto(rivals=1),
     "smallest scale 1": Auto(scaling=Scaling(least=1.0)),
-    "smallest scale 12": Auto(scaling=Scaling(least=12.0)),
     "first fifth by design": Auto(share=0.2),
-    "first third by design": Auto(share=1 / 3),
     "50 steps": Auto(steps=50),
 }
 

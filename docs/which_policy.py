@@ -2,7 +2,7 @@
 
     python docs/which_policy.py [results]
 
-Reads results/bench-default, results/bench-unseen, results/rounds-R, results/gse-auto and results/ablation.json where
+Reads results/bench-default, results/bench-sealed, results/rounds-R, results/gse-auto and results/ablation.json where
 they are, keeps the numbers in docs/which_policy.json, and fills the page between its markers.
 """
 
@@ -34,7 +34,7 @@ def verdict(folder: Path) -> dict[str, Any] | None:
 def collect(results: Path) -> dict[str, Any]:
     """Return all numbers of the page: those measured in `results`, and for the rest those it has."""
     known: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
-    folders = {"default": "bench-default", "unseen": "bench-unseen", "gse-auto": "gse-auto"}
+    folders = {"default": "bench-default", "sealed": "bench-sealed", "gse-auto": "gse-auto"}
     found: dict[str, Any] = {name: verdict(results / folder) for name, folder in folders.items()}
     found["rounds"] = {str(r): verdict(results / f"rounds-{r}") for r in ROUNDS}
     found["rounds"] = {r: one or known.get("rounds", {}).get(r) for r, one in found["rounds"].items()}
@@ -120,8 +120,8 @@ def main() -> None:
         page = filled(filled(page, "summary", summary(data["default"])), "cells", cells(data["default"]))
         title = f"auto against the best other policy of each cell, {data['default']['replications']} replications"
         draw_suite(data["default"]["rows"], title).savefig(FIGURE, dpi=110)
-    if data["unseen"]:
-        page = filled(filled(page, "unseen", summary(data["unseen"])), "unseen cells", cells(data["unseen"]))
+    if data["sealed"]:
+        page = filled(filled(page, "sealed", summary(data["sealed"])), "sealed cells", cells(data["sealed"]))
     if data["gse-auto"]:
         page = filled(page, "gse-auto", summary(data["gse-auto"]))
     page = filled(page, "rounds", rounds(data["rounds"]))

@@ -289,10 +289,10 @@ KINDS: tuple[Kind, ...] = (
     Smooth("exponential kernel", "exponential", log_prior=0.0, on_sphere=-4.0),
     Smooth("Matérn kernel", "matern", log_prior=0.0, on_sphere=-4.0),
     OneOf(
-        "linear, one product", "products", "centred", intercept=False, log_prior=-2.0, off_sphere=-1.0, two_levels=2.0
+        "linear, one product", "products", "centred", intercept=False, log_prior=-4.0, off_sphere=-1.0, two_levels=4.0
     ),
     OneOf(
-        "affine, one product", "products", "standard", intercept=True, log_prior=-2.0, on_sphere=-2.0, two_levels=2.0
+        "affine, one product", "products", "standard", intercept=True, log_prior=-4.0, on_sphere=-2.0, two_levels=4.0
     ),
     OneOf("one feature", "centred features", None, intercept=False, log_prior=-2.0, off_sphere=-1.0, exploring=False),
     OneOf("one feature, any level", "features", None, intercept=True, log_prior=-2.0, on_sphere=-2.0, exploring=False),
