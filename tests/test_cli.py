@@ -79,7 +79,7 @@ def test_table_csv_and_json_say_the_same(table):
 
 
 def test_what_is_believed_is_printed(table):
-    plain, comma = (simulated(table, "--budget", 60, "-f", style) for style in ("table", "csv"))
+    plain, comma = (simulated(table, "--budget", 600, "-f", style) for style in ("table", "csv"))
     assert re.search(r"^believes  +.*linear.*weight", plain.stdout, re.M)
     assert "linear" in next(csv.DictReader(io.StringIO(comma.stdout)))["believes"]
 
