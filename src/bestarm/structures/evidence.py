@@ -58,7 +58,7 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     centred = data.means - overall[..., None]
     around = data.within + xp.sum(data.counts * centred * centred, axis=-1)
     shared: dict[object, tuple[Array, Array, Array]] = {}
-    placed: dict[object, tuple[Array, Array]] = {}
+    placed: dict[object, Placed] = {}
     settled: dict[object, list[Settled]] = {}
     logs, variances = [], []
     for h in made.hypotheses:
@@ -81,11 +81,10 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
         half, left = _factored(h, width, gram, ridge, done)
         value = h.log_prior - lost - volume - half - n / 2 * xp.log(left)
         if h.term is not None and h.size is not None:
-            t = data.bases[h.term].features
-            at = (h.term, key, *map(id, h.scales))
-            if at not in placed:
-                placed[at] = _beside(weighted, gram, ridge, t, xp.sum(data.counts[..., None] * t * t, axis=-2))
-            found = weighed(xp.any(t != 0, axis=-2), h.size, *placed[at], left, n)
+            at = placed.get((h.term, key))
+            if at is None or not _same(at.scales, h.scales):
+                at = placed[h.term, key] = _placed(h.scales, data.bases[h.term].features, data, weighted, gram, ridge)
+            found = weighed(at.some, h.size, at.apart, at.along, left, n)
             value, left = value + found.gain, found.left
         if h.intercept:
             value = value - xp.log(n + 1) / 2
@@ -94,19 +93,31 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     return xp.stack(logs, axis=-1), xp.stack(variances, axis=-1)
 
 
-def _beside(weighted: Array, gram: Array, ridge: Array, t: Array, own: Array) -> tuple[Array, Array]:
-    """Return v = t' M t and b = t' M y `(..., p)` of terms t `(..., K, p)`, M the precision the bases and 1 leave of N.
+@dataclass(frozen=True)
+class Placed:
+    """Terms t beside bases at these `scales`, M the precision that bases and intercept leave of N; all `(..., p)`."""
 
-    `weighted` is the table of bases, 1 and y times N, and `own` t' N t.
-    """
+    scales: tuple[Array, ...]
+    some: Array  # which are terms at all
+    apart: Array  # t' M t
+    along: Array  # t' M y
+
+
+def _placed(scales: tuple[Array, ...], t: Array, data: Data, weighted: Array, gram: Array, ridge: Array) -> Placed:
+    """Return the terms t `(..., K, p)` beside the bases; `weighted` is the table of bases, 1 and y, times N."""
     xp = namespace(gram)
     cross = xp.matrix_transpose(weighted) @ t
+    apart, along = xp.sum(data.counts[..., None] * t * t, axis=-2), cross[..., -1, :]
     width = gram.shape[-1] - 1
-    if width == 0:
-        return own, cross[..., 0, :]
-    solved = xp.linalg.inv(raised(gram, ridge)[..., :width, :width]) @ cross[..., :width, :]
-    apart = xp.maximum(own - xp.sum(cross[..., :width, :] * solved, axis=-2), 0.0)
-    return apart, cross[..., -1, :] - (gram[..., -1:, :width] @ solved)[..., 0, :]
+    if width > 0:
+        solved = xp.linalg.inv(raised(gram, ridge)[..., :width, :width]) @ cross[..., :width, :]
+        apart = xp.maximum(apart - xp.sum(cross[..., :width, :] * solved, axis=-2), 0.0)
+        along = along - (gram[..., -1:, :width] @ solved)[..., 0, :]
+    return Placed(scales, xp.any(t != 0, axis=-2), apart, along)
+
+
+def _same(one: tuple[Array, ...], two: tuple[Array, ...]) -> bool:
+    return all(bool(namespace(a).all(a == b)) for a, b in zip(one, two, strict=True))
 
 
 @dataclass(frozen=True)
@@ -128,7 +139,7 @@ def _factored(h: Hypothesis, first: int, gram: Array, ridge: Array, settled: lis
     extra = 2 if h.intercept else 1
     others = h.scales[1:]
     for one in settled:
-        if all(bool(xp.all(a == b)) for a, b in zip(one.scales, others, strict=True)):
+        if _same(one.scales, others):
             start = gram.shape[-1] - one.rest.shape[-1]
             pivots = xp.linalg.diagonal(xp.linalg.cholesky(raised(one.rest, ridge[..., start:])))
             return one.half + xp.sum(xp.log(pivots[..., :-extra]), axis=-1), pivots[..., -1] ** 2
