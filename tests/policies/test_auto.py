@@ -112,7 +112,7 @@ def test_one_feature_among_many_is_found():
 def test_it_says_what_it_believes():
     bandit = instances.randomized(32, 3, noise_variance=0.1, rng=2)
     policy = Auto()
-    run = play(policy, bandit, 300, 1)
+    run = play(policy, bandit, 600, 1)
     weights = policy.belief(run.state)
     assert list(weights) == sorted(weights, key=lambda kind: -weights[kind])
     assert sum(weights.values()) == pytest.approx(1)

@@ -124,15 +124,17 @@ def test_coins_and_counts_are_numbers_too(model):
 def test_chances_of_coins_lie_between_0_and_1_and_losses_are_wins_less_one():
     features = np.linspace(-1, 1, 8)[:, None]
     counts, wins = np.full(8, 12.0), np.array([0.0, 0.0, 1.0, 0.0, 2.0, 5.0, 8.0, 11.0])
-    won = posterior(Weighed(), features, Tally(counts, wins, wins), None, 2000, 1)
-    lost = posterior(Weighed(), features, Tally(counts, wins - counts, counts - wins), None, 2000, 1)
+    heads, tails = Tally(counts, wins, wins), Tally(counts, wins - counts, counts - wins)
+    won, lost = (posterior(Weighed(), features, known, None, 2000, 1) for known in (heads, tails))
     assert won.believes.endswith("in log odds")
     assert 0 <= won.draws.min() < won.draws.max() <= 1
-    np.testing.assert_allclose(lost.draws, won.draws - 1, atol=1e-9)
-    fit = Weighed().fit(Candidates.of(features), Tally(counts, wins, wins))
+    assert -1 <= lost.draws.min() < lost.draws.max() <= 0
+    np.testing.assert_allclose(lost.mean, won.mean - 1, atol=0.03)
+    fit = Weighed().fit(Candidates.of(features), heads)
+    np.testing.assert_allclose(Weighed().fit(Candidates.of(features), tails).mean, fit.mean - 1, atol=1e-9)
     np.testing.assert_array_equal(np.argsort(fit.mean), np.arange(8))
     assert np.abs(fit.mean - won.mean).max() < 0.05
-    error = Weighed().standard_error(Candidates.of(features), Tally(counts, wins, wins), fit, None)
+    error = Weighed().standard_error(Candidates.of(features), heads, fit, None)
     assert 0.02 < error.min() < error.max() < 0.2
 
 
