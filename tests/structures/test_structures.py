@@ -130,6 +130,17 @@ def test_units_of_the_rewards_do_not_matter(features, known):
     np.testing.assert_allclose(50 * one.marginals()[0], two.marginals()[0], rtol=1e-8)
 
 
+def test_a_level_far_from_zero_is_no_noise(features, known):
+    far = Tally(known.counts, known.sums + 1e6 * known.counts, known.squares + 2e6 * known.sums + 1e12 * known.counts)
+    made = structures(features, 40, KINDS, Scaling())
+    h = next(h for h in made.hypotheses if h.term is not None and h.intercept)
+    near, moved = (
+        posterior(h.bases, h.scales, 0 * known.counts, True, data, h.term, h.size).term
+        for data in (Data.of(tally, made.bases) for tally in (known, far))
+    )
+    np.testing.assert_allclose(moved.covariance, near.covariance, rtol=0.01, atol=1e-4)
+
+
 def test_the_centre_of_a_sphere_is_found_wherever_it_was_moved(rng):
     x = rng.standard_normal((20, 4))
     x /= np.linalg.norm(x, axis=1, keepdims=True)

@@ -42,6 +42,20 @@ class Data:
         """The number of rewards, `(...)`."""
         return namespace(self.counts).sum(self.counts, axis=-1)
 
+    @property
+    def centred(self) -> Array:
+        """The means `(..., K)` of arms less that of all rewards."""
+        xp = namespace(self.means)
+        n = self.pulls
+        return self.means - (xp.sum(self.counts * self.means, axis=-1) / xp.maximum(n, xp.ones_like(n)))[..., None]
+
+    def floor(self, intercept: bool) -> Array:
+        """Return the least `(...)` the sum of squares left counts as, in proportion to what there was to explain."""
+        if not intercept:
+            return FLOOR * self.squares + 1e-290
+        around = self.within + namespace(self.counts).sum(self.counts * self.centred**2, axis=-1)
+        return FLOOR * around + 1e-290
+
     def own(self, bases: tuple[str, ...], scales: tuple[Array, ...], own: Array | float) -> Array:
         """Return the variance `(..., K)` of what each arm has of its own, in units of σ²."""
         total = namespace(self.counts).zeros_like(self.counts) + own
@@ -54,9 +68,7 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     """Return log evidence with log prior, and the estimate of σ², both `(..., hypotheses)`."""
     xp = namespace(data.means)
     n = data.pulls
-    overall = xp.sum(data.counts * data.means, axis=-1) / xp.maximum(n, xp.ones_like(n))
-    centred = data.means - overall[..., None]
-    around = data.within + xp.sum(data.counts * centred * centred, axis=-1)
+    centred, floors = data.centred, [data.floor(intercept) for intercept in (False, True)]
     shared: dict[object, tuple[Array, Array, Array]] = {}
     placed: dict[object, Placed] = {}
     settled: dict[object, list[Settled]] = {}
@@ -74,8 +86,7 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
             gram = xp.matrix_transpose(table) @ weighted
             shared[key] = gram, xp.sum(xp.log(1 + data.counts * own), axis=-1) / 2, weighted
         gram, lost, weighted = shared[key]
-        total = around if h.intercept else data.squares
-        ridge, volume = _ridge(h, data, data.within + FLOOR * total + 1e-290)
+        ridge, volume = _ridge(h, data, data.within + floors[h.intercept])
         done = settled.setdefault(key, []) if exact else []
         width = data.bases[h.bases[0]].features.shape[-1] if h.bases else 0
         half, left = _factored(h, width, gram, ridge, done)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from bestarm.core import Array, namespace
 from bestarm.linalg import matvec
 from bestarm.structures.bases import Base
-from bestarm.structures.evidence import FLOOR, Data
+from bestarm.structures.evidence import Data
 from bestarm.structures.terms import weighed
 
 
@@ -163,7 +163,7 @@ def posterior(
     off = weight * (data.means - smooth - level * level_at[..., None])
     apart = xp.maximum(xp.sum(weight[..., None] * beside * t, axis=-2), 0.0)
     left = data.within + xp.sum(off * (data.means - level_at[..., None]), axis=-1)
-    left = xp.maximum(left, FLOOR * data.squares + 1e-290)
+    left = xp.maximum(left, data.floor(intercept))
     terms = weighed(xp.any(t != 0, axis=-2), size, apart, matvec(xp.matrix_transpose(t), off), left, data.pulls)
     noise = terms.left / xp.maximum(data.pulls - int(intercept), xp.ones_like(left))
     return replace(found, term=Term(term, *terms.moments(noise), turned, lifted))
