@@ -106,6 +106,7 @@ class Auto:
     rounds: int | None = None
     share: float = 0.1
     first_round: float = 0.2  # with rounds, the share of the first: it is chosen with nothing known
+    leading: float = 0.3  # with rounds, the share of one that goes to its leader at most: by its end another may lead
     steps: int = 200
     focus: float = 0.45  # standard deviations κ behind the leader where an arm's odds have fallen to exp(−½)
     doubting: float = 0.35  # added to κ in proportion to the weight of nonlinear kinds
@@ -123,7 +124,7 @@ class Auto:
     def __post_init__(self) -> None:
         if self.rounds is not None and (self.rounds < 1 or self.rounds != int(self.rounds)):
             raise InputError(f"rounds must be a whole number, at least 1; given {self.rounds}")
-        for name in ("share", "first_round"):
+        for name in ("share", "first_round", "leading"):
             if not 0 < getattr(self, name) <= 1:
                 raise InputError(f"{name} must lie between 0 and 1; given {getattr(self, name)}")
         for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2), ("most", 1)):
@@ -242,9 +243,11 @@ class Auto:
         xp = namespace(state.known.sums)
         opinion, known = state.opinion, state.known
         times = xp.zeros(opinion.arms.shape, dtype=xp.int64)
+        leader = one_hot(xp.argmax(opinion.mixed, axis=-1), times.shape[-1], known.counts.dtype) > 0
+        most = max(self.leading, 1 / times.shape[-1]) * size
         for done in range(0, size, chunk):
             count = min(chunk, size - done)
-            arm = self._next(opinion, replace(state, known=known), count)
+            arm = self._next(opinion, replace(state, known=known), count, leader & (times >= most))
             hot = one_hot(arm, times.shape[-1], known.counts.dtype)
             opinion = opinion.after(arm, xp.ones_like(known.counts[..., 0]) * count, None)
             times = times + xp.astype(hot, xp.int64) * count
@@ -252,8 +255,8 @@ class Auto:
             known = replace(known, counts=known.counts + seen)
         return Pulls(opinion.arms, times)
 
-    def _next(self, o: Opinion, state: Trial, count: int) -> Array:
-        """Return the position `(...)`, among the arms in play, of the arm to pull `count` times."""
+    def _next(self, o: Opinion, state: Trial, count: int, barred: Array | None = None) -> Array:
+        """Return the position `(...)`, among the arms in play, of the arm to pull `count` times; none `barred`."""
         xp = namespace(o.mean)
         mixed = o.mixed
         leader = xp.argmax(mixed, axis=-1)
@@ -276,6 +279,8 @@ class Auto:
         shrunk = xp.sum(stake[..., None] * telling * telling, axis=-2)
         count = count if o.odds is None else count * o.odds.share[..., None, :]
         gain = xp.sum(shrunk / (variance + o.noise[..., None] / count), axis=-2)
+        if barred is not None:
+            gain = xp.where(barred, -xp.ones_like(gain), gain)
         return self._covered(o, state, mixed, xp.argmax(gain, axis=-1))
 
     def _covered(self, o: Opinion, state: Trial, mixed: Array, arm: Array) -> Array:
@@ -313,11 +318,9 @@ class Auto:
         size, arms = counts.shape
         if arms <= self.working:
             return xp.broadcast_to(xp.arange(arms, dtype=xp.int64), (size, arms))
-        mean, deviation = mixture.marginals()
-        reach = mean + REACH * deviation
-        place = xp.argsort(top(counts, arms), axis=-1)  # how many arms were pulled more often
-        scout = (place < self.working // 4) & (counts > 0)
-        return xp.sort(top(xp.where(scout, xp.inf * xp.ones_like(reach), reach), self.working), axis=-1)
+        most = top(counts, self.working // 4)
+        scout = xp.any(xp.arange(arms, dtype=xp.int64) == most[..., None], axis=-2) & (counts > 0)
+        return xp.sort(mixture.foremost(self.working, REACH, scout), axis=-1)
 
 
 def _place(arms: Array, arm: Array) -> Array | None:

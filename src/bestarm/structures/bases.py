@@ -16,12 +16,14 @@ EXACT = 256  # arms up to which those features are eigenvectors, the best there 
 class Base:
     """One way in which arms may be alike: features `(..., K, r)` scaled to variance 1 over the arms on average.
 
-    `missing` `(..., K)` is the variance the features leave out, `dimension` `(...)` the effective number of them.
+    `missing` `(..., K)` is the variance the features leave out, `dimension` `(...)` the effective number of them,
+    `squared` `(..., K)` the squared length of an arm's features.
     """
 
     features: Array
     missing: Array
     dimension: Array
+    squared: Array
 
 
 def standardised(features: Array) -> Array:
@@ -114,7 +116,7 @@ def terms(features: Array) -> Base:
     some = size > 1e-6 * xp.max(size, axis=-1, keepdims=True)
     scaled = xp.where(some, features / xp.where(some, size, xp.ones_like(size)), xp.zeros_like(features))
     zero = xp.zeros_like(features[..., 0])
-    return Base(scaled, zero, xp.ones_like(zero[..., 0]))
+    return Base(scaled, zero, xp.ones_like(zero[..., 0]), xp.vecdot(scaled, scaled))
 
 
 def kernel_base(standard: Array, kernel: Kernel) -> Base:
@@ -162,7 +164,8 @@ def _scaled(features: Array, missing: Array) -> Base:
     squared = xp.sum(gram * gram, axis=(-2, -1)) + xp.sum(missing * missing, axis=-1)
     dimension = xp.where(some, trace * trace / xp.where(some, squared, xp.ones_like(squared)), xp.ones_like(trace))
     size = (trace / arms)[..., None]
-    return Base(features / xp.sqrt(size)[..., None], missing / size, dimension)
+    features = features / xp.sqrt(size)[..., None]
+    return Base(features, missing / size, dimension, xp.vecdot(features, features))
 
 
 def of_rows(bases: dict[str, Base], arms: Array) -> dict[str, Base]:
@@ -170,16 +173,21 @@ def of_rows(bases: dict[str, Base], arms: Array) -> dict[str, Base]:
     xp = namespace(arms)
     found = {}
     for name, base in bases.items():
-        missing = xp.take_along_axis(base.missing, arms, axis=-1)
-        found[name] = Base(rows(base.features, arms), missing, base.dimension)
+        missing, squared = (xp.take_along_axis(a, arms, axis=-1) for a in (base.missing, base.squared))
+        found[name] = Base(rows(base.features, arms), missing, base.dimension, squared)
     return found
 
 
 def of_replications(bases: dict[str, Base], who: Array) -> dict[str, Base]:
-    """Return the bases `(R, ...)` of the replications `who` `(m,)` only."""
+    """Return the bases `(R, ...)` of the replications `who` `(m,)` only, which are in order and named once each."""
     xp = namespace(who)
-    parts = ("features", "missing", "dimension")
-    return {n: Base(*(xp.take(getattr(base, part), who, axis=0) for part in parts)) for n, base in bases.items()}
+    parts = ("features", "missing", "dimension", "squared")
+    found = {}
+    for name, base in bases.items():
+        everyone = who.shape[0] == base.features.shape[0]
+        some = base if everyone else Base(*(xp.take(getattr(base, part), who, axis=0) for part in parts))
+        found[name] = some
+    return found
 
 
 def flattened(bases: dict[str, Base]) -> dict[str, Base]:
@@ -188,6 +196,6 @@ def flattened(bases: dict[str, Base]) -> dict[str, Base]:
     for name, base in bases.items():
         xp = namespace(base.features)
         features = xp.reshape(base.features, (-1, *base.features.shape[-2:]))
-        missing = xp.reshape(base.missing, (-1, base.missing.shape[-1]))
-        found[name] = Base(features, missing, xp.reshape(base.dimension, (-1,)))
+        missing, squared = (xp.reshape(a, (-1, a.shape[-1])) for a in (base.missing, base.squared))
+        found[name] = Base(features, missing, xp.reshape(base.dimension, (-1,)), squared)
     return found

@@ -9,6 +9,9 @@ from bestarm.structures.evidence import Data, evidence
 from bestarm.structures.hypotheses import Hypothesis, Kind, SeparateMeans, Structures
 from bestarm.structures.posterior import Outlook, Posterior, posterior
 
+HEARD = 1e-6  # the weight from which a hypothesis is listened to at all
+SCREENED = 2048  # arms from which a bound of their deviations is worth its while
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -43,12 +46,42 @@ class Mixture:
         covariance = self._ordered([look.covariance for look in looks])
         return mean, covariance * self.noise[..., None, None]
 
-    def marginals(self) -> tuple[Array, Array]:
-        """Return the mean and the standard deviation of every arm in the mixture, `(R, K)`."""
-        looks = self._looks(None)
+    def marginals(self, arms: Array | None = None) -> tuple[Array, Array]:
+        """Return the mean and the standard deviation of `arms` `(R, m)`, or of every arm, in the mixture."""
+        looks = self._looks(arms)
+        return self._mixed([(look.mean, look.variance) for look in looks])
+
+    def foremost(self, count: int, far: float, first: Array) -> Array:
+        """Return the `count` arms `(R, count)` that reach up most, by mean and `far` deviations; `first` `(R, K)` lead.
+
+        Where there are many, only arms that a bound of their deviation does not rule out are looked at closely.
+        """
         xp = namespace(self.weight)
-        mean = self._ordered([look.mean for look in looks])
-        variance = self._ordered([look.variance for look in looks]) * self.noise[..., None]
+
+        def reach(mean: Array, deviation: Array, leading: Array) -> Array:
+            return xp.where(leading, xp.inf * xp.ones_like(mean), mean + far * deviation)
+
+        every = first.shape[-1]
+        if every <= SCREENED:
+            return top(reach(*self.marginals(), first), count)
+        bounds = [piece.posterior.bounds(*self._told(piece, None)) for piece in self.pieces]
+        highest = reach(*self._mixed(bounds), first)
+        order = top(highest, every)
+        close, possible = 0, count
+        while close < possible:  # until no arm that was not looked at can be among them
+            close = min(possible, max(4 * close, count))
+            arms = order[..., :close]
+            known = reach(*self.marginals(arms), xp.take_along_axis(first, arms, axis=-1))
+            best = top(known, count)
+            least = xp.take_along_axis(known, best[..., -1:], axis=-1)
+            possible = int(xp.max(xp.sum(xp.astype(highest >= least, xp.int64), axis=-1)))
+        return xp.take_along_axis(arms, best, axis=-1)
+
+    def _mixed(self, parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the mixture, from means and variances by piece."""
+        xp = namespace(self.weight)
+        mean = self._ordered([one for one, _ in parts])
+        variance = self._ordered([two for _, two in parts]) * self.noise[..., None]
         weight = self.weight[..., None]
         mixed = xp.sum(weight * mean, axis=-2)
         off = mean - mixed[..., None, :]
@@ -66,21 +99,22 @@ class Mixture:
 
     def _looks(self, arms: Array | None) -> list[Outlook]:
         """Return what each piece thinks of `arms` `(R, m)`, or of all."""
+        return [piece.posterior.arms(*self._told(piece, arms)) for piece in self.pieces]
+
+    def _told(self, piece: Piece, arms: Array | None) -> tuple[dict[str, Base], Array, Array, Array]:
+        """Return the bases, counts, means and own variances of `arms` `(R, m)`, or of all, for a piece."""
         xp = namespace(self.weight)
-        found = []
-        for piece in self.pieces:
-            names = piece.posterior.names
-            term = () if piece.posterior.term is None else (piece.posterior.term.name,)
-            bases = of_replications({name: self.bases[name] for name in names + term}, piece.who)
-            counts, sums = (xp.take(a, piece.who, axis=0) for a in (self.known.counts, self.known.sums))
-            if arms is not None and arms.shape[-1] < counts.shape[-1]:
-                mine = xp.take(arms, piece.who, axis=0)
-                bases = of_rows(bases, mine)
-                counts, sums = (xp.take_along_axis(a, mine, axis=-1) for a in (counts, sums))
-            means = sums / xp.maximum(counts, xp.ones_like(counts))
-            own = Data(counts, means, piece.own, piece.own, bases).own(names, piece.scales, piece.own[..., None])
-            found.append(piece.posterior.arms(bases, counts, means, own))
-        return found
+        names = piece.posterior.names
+        term = () if piece.posterior.term is None else (piece.posterior.term.name,)
+        bases = of_replications({name: self.bases[name] for name in names + term}, piece.who)
+        counts, sums = (xp.take(a, piece.who, axis=0) for a in (self.known.counts, self.known.sums))
+        if arms is not None and arms.shape[-1] < counts.shape[-1]:
+            mine = xp.take(arms, piece.who, axis=0)
+            bases = of_rows(bases, mine)
+            counts, sums = (xp.take_along_axis(a, mine, axis=-1) for a in (counts, sums))
+        means = sums / xp.maximum(counts, xp.ones_like(counts))
+        own = Data(counts, means, piece.own, piece.own, bases).own(names, piece.scales, piece.own[..., None])
+        return bases, counts, means, own
 
 
 def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float, kept: int, many: int) -> Mixture:
@@ -102,8 +136,9 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
     bent = xp.asarray([float(kind.nonlinear) for kind in kinds], dtype=each.dtype)
     doubt = xp.sum(each * bent, axis=-1)
     held = _hedged(each, kinds, hedge * doubt)
+    held = xp.where(held > HEARD, held, xp.zeros_like(held))
     there = xp.asarray([k for k, mine in enumerate(members) if mine.shape[0]], dtype=xp.int64)
-    most = min(kept, there.shape[0])
+    most = min(kept, int(xp.max(xp.sum(xp.astype(held > 0, xp.int64), axis=-1))))
     chosen = xp.reshape(xp.take(there, xp.reshape(top(xp.take(held, there, axis=-1), most), (-1,))), (-1, most))
     weight = xp.take_along_axis(held, chosen, axis=-1)
     weight = weight / xp.sum(weight, axis=-1, keepdims=True)

@@ -8,6 +8,8 @@ from bestarm.structures.bases import Base
 from bestarm.structures.evidence import Data
 from bestarm.structures.terms import weighed
 
+DIRECTIONS = 4  # of the coefficients of a base, in which an arm's variance is bounded by what it is
+
 
 @dataclass(frozen=True)
 class Posterior:
@@ -41,6 +43,43 @@ class Posterior:
         kept = 1 / (1 + counts * own)  # the share of the hypothesis in an arm's mean; the rest is its own
         mean = (1 - kept) * means + kept * (smooth + self.intercept[..., None] * level)
         return Outlook(mean, table, inverse, level, self.spread, kept, own * kept)
+
+    def bounds(self, bases: dict[str, Base], counts: Array, means: Array, own: Array) -> tuple[Array, Array]:
+        """Return the means `(..., m)` of arms, and what their variances do not exceed, in one pass over the features.
+
+        With λ₁ ≥ λ₂ ≥ .. the eigenvalues of the covariance A of a base's coefficients, v those vectors and x an arm's
+        features, x'Ax ≤ Σ_{i ≤ r} (λᵢ − λᵣ₊₁) (vᵢ'x)² + λᵣ₊₁ |x|². Deviations of several bases add up at most.
+        """
+        if self.term is not None or self.inverse is None or self.shift is None or self.slope is None:
+            look = self.arms(bases, counts, means, own)
+            return look.mean, look.variance
+        xp = namespace(counts)
+        smooth, turned, deviation = (xp.zeros_like(counts) for _ in range(3))
+        start = 0
+        for name, root in zip(self.names, self.roots, strict=True):
+            base = bases[name]
+            width = base.features.shape[-1]
+            part = slice(start, start + width)
+            start += width
+            values, vectors = xp.linalg.eigh(self.inverse[..., part, part])
+            few = min(DIRECTIONS, width - 1)
+            rest = values[..., width - few - 1]
+            high = xp.sqrt(xp.maximum(values[..., width - few :] - rest[..., None], 0.0))
+            columns = [
+                self.shift[..., part, None],
+                self.slope[..., part, None],
+                vectors[..., width - few :] * high[..., None, :],
+            ]
+            seen = base.features @ (root[..., None, None] * xp.concat(columns, axis=-1))
+            smooth, turned = smooth + seen[..., 0], turned + seen[..., 1]
+            squared = xp.vecdot(seen[..., 2:], seen[..., 2:]) if few else xp.zeros_like(counts)
+            squared = squared + (rest * root * root)[..., None] * base.squared
+            deviation = deviation + xp.sqrt(xp.maximum(squared, 0.0))
+        level = 1 - turned
+        kept = 1 / (1 + counts * own)
+        mean = (1 - kept) * means + kept * (smooth + self.intercept[..., None] * level)
+        total = self.spread[..., None] * level * level + deviation * deviation
+        return mean, kept * kept * total + own * kept
 
 
 @dataclass(frozen=True)
