@@ -39,12 +39,26 @@ def test_the_whole_budget_is_spent_in_so_many_rounds(rounds, rng):
     np.testing.assert_array_equal(run.counts.sum(-1), 203)
 
 
+@pytest.mark.parametrize(("arms", "most"), [(16, 0.3), (2, 0.5)])
+def test_a_round_does_not_stake_all_on_its_leader(arms, most, rng):
+    bandit = instances.static(0.5, arms=arms, replications=20)
+    planned = []
+
+    def watch(round_):
+        if round_.before.opinion is not None:
+            leader = np.argmax(round_.before.opinion.mixed, axis=-1)
+            planned.append(np.take_along_axis(round_.pulls.times, leader[:, None], axis=-1) / round_.pulls.total)
+
+    play(Auto(rounds=10), bandit, 320, 1, watch=watch)
+    assert np.max(planned) <= most + 1 / 20  # a step more at most, where a round has 28 pulls
+
+
 def test_rounds_must_be_a_number_of_rounds():
     with pytest.raises(InputError, match="rounds must be a whole number"):
         Auto(rounds=0)
 
 
-@pytest.mark.parametrize("setting", ["steps", "rivals", "kept", "working", "focus", "refresh"])
+@pytest.mark.parametrize("setting", ["steps", "rivals", "kept", "working", "focus", "refresh", "leading"])
 def test_a_setting_that_cannot_be_is_named(setting):
     with pytest.raises(InputError, match=setting):
         Auto(**{setting: 0})

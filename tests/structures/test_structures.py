@@ -262,3 +262,47 @@ def test_a_term_that_no_arm_has_is_none():
     assert found.gain == 0
     assert found.left == 1
     np.testing.assert_array_equal(found.weight, nothing)
+
+
+def many(rng, count=3000, width=6):
+    """Hypotheses about many arms with a few pulled in two replications, and what is known of them."""
+    features = rng.standard_normal((2, count, width)) * np.linspace(0.2, 3, width)
+    counts = np.zeros((2, count))
+    counts[:, rng.choice(count, 120, replace=False)] = 3.0
+    means = features[..., 0] + 0.3 * np.sin(features[..., 1]) + rng.standard_normal((2, count))
+    known = Tally(counts, counts * means, counts * (means**2 + 1))
+    return structures(features, 500, KINDS, Scaling()), known
+
+
+@pytest.mark.parametrize("kept", [1, 3, 6])
+def test_no_deviation_exceeds_its_bound(kept, rng):
+    made, known = many(rng)
+    mixture = weigh(made, KINDS, known, 0.15, kept, 64)
+    for piece in mixture.pieces:
+        told = mixture._told(piece, None)
+        look = piece.posterior.arms(*told)
+        mean, bound = piece.posterior.bounds(*told)
+        np.testing.assert_allclose(mean, look.mean, rtol=1e-9, atol=1e-12)
+        assert (bound >= look.variance * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("kept", [1, 3, 6])
+def test_screening_leaves_out_no_arm_that_reaches_higher(kept, rng):
+    made, known = many(rng)
+    mixture = weigh(made, KINDS, known, 0.15, kept, 64)
+    first = np.zeros(known.counts.shape, dtype=bool)
+    first[:, [5, 17]] = True
+    mean, deviation = mixture.marginals()
+    reach = np.where(first, np.inf, mean + 3 * deviation)
+    found = mixture.foremost(40, 3.0, first)
+    np.testing.assert_array_equal(np.sort(found), np.sort(np.argsort(-reach, axis=-1, kind="stable")[:, :40]))
+
+
+def test_hypotheses_nobody_listens_to_cost_nothing(rng):
+    features = rng.standard_normal((40, 2))
+    counts, means = np.full(40, 30.0), 20 * features[:, 0]
+    known = Tally(counts, counts * means, counts * (means**2 + 1))
+    mixture = weigh(structures(features, 1200, KINDS, Scaling()), KINDS, known, 0.0, 11, 256)
+    assert mixture.weight.shape[-1] < 11
+    assert (mixture.weight > 0).all()
+    assert np.isclose(mixture.weight.sum(), 1)

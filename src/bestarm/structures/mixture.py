@@ -61,16 +61,14 @@ class Mixture:
         def reach(mean: Array, deviation: Array, leading: Array) -> Array:
             return xp.where(leading, xp.inf * xp.ones_like(mean), mean + far * deviation)
 
-        every = first.shape[-1]
-        if every <= SCREENED:
+        if first.shape[-1] <= SCREENED:
             return top(reach(*self.marginals(), first), count)
         bounds = [piece.posterior.bounds(*self._told(piece, None)) for piece in self.pieces]
         highest = reach(*self._mixed(bounds), first)
-        order = top(highest, every)
         close, possible = 0, count
         while close < possible:  # until no arm that was not looked at can be among them
             close = min(possible, max(4 * close, count))
-            arms = order[..., :close]
+            arms = top(highest, close)
             known = reach(*self.marginals(arms), xp.take_along_axis(first, arms, axis=-1))
             best = top(known, count)
             least = xp.take_along_axis(known, best[..., -1:], axis=-1)
