@@ -2,7 +2,7 @@
 
     python docs/which_policy.py [results]
 
-Reads results/bench-default, results/bench-sealed, results/rounds-R, results/gse-auto and results/ablation.json where
+Reads results/bench-default, results/bench-vault, results/bench-sealed, results/rounds-R, results/gse-auto and results/ablation.json where
 they are, keeps the numbers in docs/which_policy.json, and fills the page between its markers.
 """
 
@@ -34,7 +34,7 @@ def verdict(folder: Path) -> dict[str, Any] | None:
 def collect(results: Path) -> dict[str, Any]:
     """Return all numbers of the page: those measured in `results`, and for the rest those it has."""
     known: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
-    folders = {"default": "bench-default", "sealed": "bench-sealed", "gse-auto": "gse-auto"}
+    folders = {"default": "bench-default", "vault": "bench-vault", "sealed": "bench-sealed", "gse-auto": "gse-auto"}
     found: dict[str, Any] = {name: verdict(results / folder) for name, folder in folders.items()}
     found["rounds"] = {str(r): verdict(results / f"rounds-{r}") for r in ROUNDS}
     found["rounds"] = {r: one or known.get("rounds", {}).get(r) for r, one in found["rounds"].items()}
@@ -75,13 +75,19 @@ def cells(news: dict[str, Any]) -> str:
 
 def rounds(news: dict[str, Any]) -> str:
     """Return what rounds cost against one pull at a time."""
-    lines = ["| rounds | replications a cell | mean, pp | worst cell, pp | which |", "|---|---|---|---|---|"]
+    lines = [
+        "| rounds | replications a cell | mean, pp | cells within 2 pp | worst cell, pp (95 %) | which |",
+        "|---|---|---|---|---|---|",
+    ]
     for count, one in news.items():
         if one is not None:
-            total = one["summary"][-1]
+            rows = one["rows"]
+            worst = min(rows, key=lambda row: row["rival_difference"])
+            near = [sum(row[key] >= -0.02 - 1e-12 for row in rows) for key in ("rival_high", "rival_difference")]
+            ends = f"{points(worst['rival_difference'])} [{points(worst['rival_low'])}, {points(worst['rival_high'])}]"
             lines.append(
-                f"| {count} | {one['replications']} | {points(total['mean'])} | {points(total['worst'])} | "
-                f"{total['worst_cell']} |"
+                f"| {count} | {one['replications']} | {points(one['summary'][-1]['mean'])} | "
+                f"{near[0]} ({near[1]}) of {len(rows)} | {ends} | {worst['cell']} |"
             )
     return "\n".join(lines)
 
@@ -120,8 +126,10 @@ def main() -> None:
         page = filled(filled(page, "summary", summary(data["default"])), "cells", cells(data["default"]))
         title = f"auto against the best other policy of each cell, {data['default']['replications']} replications"
         draw_suite(data["default"]["rows"], title).savefig(FIGURE, dpi=110)
+    if data["vault"]:
+        page = filled(filled(page, "vault", summary(data["vault"])), "vault cells", cells(data["vault"]))
     if data["sealed"]:
-        page = filled(filled(page, "sealed", summary(data["sealed"])), "sealed cells", cells(data["sealed"]))
+        page = filled(page, "sealed", summary(data["sealed"]))
     if data["gse-auto"]:
         page = filled(page, "gse-auto", summary(data["gse-auto"]))
     page = filled(page, "rounds", rounds(data["rounds"]))
