@@ -75,6 +75,30 @@ class Opinion:
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """How many arms were tried `(...)` and are to be at least, and which of those in play were not `(..., m)`."""
+
+    tried: Array
+    wanted: Array
+    fresh: Array
+
+    @classmethod
+    def of(cls, o: Opinion, counts: Array, budget: int) -> "Coverage":
+        """Return the coverage of all arms by `counts` `(..., K)`: doubt in linear means asks for as large a share."""
+        xp = namespace(counts)
+        tried = xp.sum(xp.astype(counts > 0, counts.dtype), axis=-1)
+        wanted = xp.minimum(o.doubt * counts.shape[-1], 0.5 * budget * xp.ones_like(o.doubt))
+        return cls(tried, wanted, xp.take_along_axis(counts, o.arms, axis=-1) == 0)
+
+    def after(self, arm: Array) -> "Coverage":
+        """Return the coverage when position `arm` `(...)` was pulled."""
+        xp = namespace(self.tried)
+        hot = one_hot(arm, self.fresh.shape[-1], self.tried.dtype) > 0
+        new = xp.astype(xp.any(hot & self.fresh, axis=-1), self.tried.dtype)
+        return replace(self, tried=self.tried + new, fresh=self.fresh & ~hot)
+
+
+@dataclass(frozen=True)
 class Trial:
     """The state: all rewards so far, the hypotheses, and what they make of the rewards."""
 
@@ -165,7 +189,8 @@ class Auto:
             return self._first(state.problem, rng)
         chunk = self._chunk(state.problem)
         if self.rounds is None:
-            arm = self._next(state.opinion, state, min(chunk, left))
+            coverage = Coverage.of(state.opinion, state.known.counts, state.problem.budget)
+            arm = self._next(state.opinion, coverage, min(chunk, left))
             arms = pick(state.opinion.arms, arm)[..., None]
             return Pulls(arms, namespace(arms).ones_like(arms) * min(chunk, left))
         return self._round(state, min(left, self._size(state)), chunk)
@@ -242,20 +267,19 @@ class Auto:
         assert state.opinion is not None
         xp = namespace(state.known.sums)
         opinion, known = state.opinion, state.known
+        coverage = Coverage.of(opinion, known.counts, state.problem.budget)
         times = xp.zeros(opinion.arms.shape, dtype=xp.int64)
         leader = one_hot(xp.argmax(opinion.mixed, axis=-1), times.shape[-1], known.counts.dtype) > 0
         most = max(self.leading, 1 / times.shape[-1]) * size
         for done in range(0, size, chunk):
             count = min(chunk, size - done)
-            arm = self._next(opinion, replace(state, known=known), count, leader & (times >= most))
-            hot = one_hot(arm, times.shape[-1], known.counts.dtype)
+            arm = self._next(opinion, coverage, count, leader & (times >= most))
             opinion = opinion.after(arm, xp.ones_like(known.counts[..., 0]) * count, None)
-            times = times + xp.astype(hot, xp.int64) * count
-            seen = one_hot(pick(opinion.arms, arm), known.counts.shape[-1], known.counts.dtype) * count
-            known = replace(known, counts=known.counts + seen)
+            coverage = coverage.after(arm)
+            times = times + xp.astype(one_hot(arm, times.shape[-1], known.counts.dtype), xp.int64) * count
         return Pulls(opinion.arms, times)
 
-    def _next(self, o: Opinion, state: Trial, count: int, barred: Array | None = None) -> Array:
+    def _next(self, o: Opinion, coverage: Coverage, count: int, barred: Array | None = None) -> Array:
         """Return the position `(...)`, among the arms in play, of the arm to pull `count` times; none `barred`."""
         xp = namespace(o.mean)
         mixed = o.mixed
@@ -281,24 +305,20 @@ class Auto:
         gain = xp.sum(shrunk / (variance + o.noise[..., None] / count), axis=-2)
         if barred is not None:
             gain = xp.where(barred, -xp.ones_like(gain), gain)
-        return self._covered(o, state, mixed, xp.argmax(gain, axis=-1))
+        return self._covered(o, coverage, mixed, xp.argmax(gain, axis=-1))
 
-    def _covered(self, o: Opinion, state: Trial, mixed: Array, arm: Array) -> Array:
+    def _covered(self, o: Opinion, coverage: Coverage, mixed: Array, arm: Array) -> Array:
         """Return `arm`, or an arm not pulled yet while fewer were tried than the doubt in linear means asks for."""
         xp = namespace(o.mean)
-        counts = state.known.counts
-        tried = xp.sum(xp.astype(counts > 0, counts.dtype), axis=-1)
-        wanted = xp.minimum(o.doubt * counts.shape[-1], 0.5 * state.problem.budget * xp.ones_like(o.doubt))
-        short = tried < wanted
+        short = coverage.tried < coverage.wanted
         if not bool(xp.any(short)):
             return arm
         weight = o.weight[..., None]
         off = o.mean - mixed[..., None, :]
         spread = xp.sum(weight * (xp.linalg.diagonal(o.covariance) + off * off), axis=-2)
         reach = mixed + REACH * xp.sqrt(xp.maximum(spread, 0.0))
-        fresh = xp.take_along_axis(counts, o.arms, axis=-1) == 0
-        best = xp.argmax(xp.where(fresh, reach, -xp.inf * xp.ones_like(reach)), axis=-1)
-        return xp.where(short & xp.any(fresh, axis=-1), best, arm)
+        best = xp.argmax(xp.where(coverage.fresh, reach, -xp.inf * xp.ones_like(reach)), axis=-1)
+        return xp.where(short & xp.any(coverage.fresh, axis=-1), best, arm)
 
     def _opinion(self, state: Trial, kinds: tuple[Kind, ...]) -> Opinion:
         """Return the opinion that all rewards so far lead to, among some kinds of hypotheses."""
