@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from bestarm import catalog
-from bestarm.bandits import Bandit, Gaussian
+from bestarm.bandits import Bandit, Bernoulli, Gaussian
 from bestarm.core import Problem
 from bestarm.policies.auto import Auto
 
@@ -15,10 +15,12 @@ from bestarm.policies.auto import Auto
 def main(quick: bool = False) -> None:
     print(f"{'one ask of gse-lin-fwg, K=1000, d=20':40s} {live_ask() * 1e3:6.1f} ms   goal 10 ms")
     for arms in (10_000,) if quick else (10_000, 100_000):
-        for rounds in (None, 10):
-            mean, most = many_arms(arms, 50, rounds)
+        for rounds, binary in ((None, False), (10, False), (10, True)):
+            mean, most = many_arms(arms, 50, rounds, binary)
             how = f"auto, K={arms:,}, d=50, " + ("a step" if rounds is None else f"one of {rounds} rounds")
-            print(f"{how:40s} {mean * 1e3:6.1f} ms on average, {most * 1e3:.1f} ms at most   goal 50 ms")
+            print(
+                f"{how + (' of 0/1' if binary else ''):40s} {mean * 1e3:6.1f} ms on average, {most * 1e3:.1f} ms at most   goal 50 ms"
+            )
     print(f"{'import bestarm':40s} {import_time() * 1e3:6.0f} ms   goal 400 ms")
 
 
@@ -35,11 +37,14 @@ def live_ask() -> float:
     return float(np.median(spent))
 
 
-def many_arms(arms: int, dimension: int, rounds: int | None, budget: int = 2000) -> tuple[float, float]:
+def many_arms(arms: int, dimension: int, rounds: int | None, binary: bool, budget: int = 2000) -> tuple[float, float]:
     """Return CPU seconds of a round of `auto`, question and answer, the opening left out: mean and most of all."""
     rng = np.random.default_rng(2)
     features = rng.standard_normal((arms, dimension))
-    bandit = Bandit(features, features @ rng.standard_normal(dimension) / 7, Gaussian(1.0))
+    means = features @ rng.standard_normal(dimension) / 7
+    bandit = (
+        Bandit(features, 1 / (1 + np.exp(-means)), Bernoulli()) if binary else Bandit(features, means, Gaussian(1.0))
+    )
     policy = Auto(rounds=rounds)
     state, counts, spent = policy.start(Problem(features, budget)), np.zeros(arms, dtype=np.int64), []
     while True:

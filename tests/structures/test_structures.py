@@ -294,6 +294,7 @@ def test_screening_leaves_out_no_arm_that_reaches_higher(kept, rng):
     first[:, [5, 17]] = True
     mean, deviation = mixture.marginals()
     reach = np.where(first, np.inf, mean + 3 * deviation)
+    np.testing.assert_allclose(mixture.means(), mean, rtol=1e-9, atol=1e-12)
     found = mixture.foremost(40, 3.0, first)
     np.testing.assert_array_equal(np.sort(found), np.sort(np.argsort(-reach, axis=-1, kind="stable")[:, :40]))
 

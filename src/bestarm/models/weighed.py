@@ -30,7 +30,7 @@ class Weighed:
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
         mixture, odds = self.read(candidates, tally)
-        score = self._shaped(tally, mixture.marginals()[0])
+        score = self._shaped(tally, mixture.means())
         return Fit(score, score if odds is None else odds.means(score))
 
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:

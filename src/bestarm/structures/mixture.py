@@ -46,6 +46,14 @@ class Mixture:
         covariance = self._ordered([look.covariance for look in looks])
         return mean, covariance * self.noise[..., None, None]
 
+    def means(self) -> Array:
+        """Return the mean of every arm in the mixture, `(R, K)`."""
+        if self.known.counts.shape[-1] <= SCREENED:
+            found = [look.mean for look in self._looks(None)]
+        else:
+            found = [piece.posterior.bounds(*self._told(piece, None))[0] for piece in self.pieces]
+        return namespace(self.weight).sum(self.weight[..., None] * self._ordered(found), axis=-2)
+
     def marginals(self, arms: Array | None = None) -> tuple[Array, Array]:
         """Return the mean and the standard deviation of `arms` `(R, m)`, or of every arm, in the mixture."""
         looks = self._looks(arms)

@@ -98,7 +98,7 @@ def read(
     chance = (wins + 1) / (pulls + 2) + xp.zeros_like(known.sums)
     odds = Odds.around(chance, where, lost)
     mixture = weigh(made, kinds, odds.tally(known), hedge, kept, many)
-    thought = xp.reshape(mixture.marginals()[0], chance.shape)
+    thought = xp.reshape(mixture.means(), chance.shape)
     odds = Odds.around(chances(thought), where, lost)
     return weigh(made, kinds, odds.tally(known), hedge, kept, many), odds
 
