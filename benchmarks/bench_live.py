@@ -13,15 +13,14 @@ from bestarm.policies.auto import Auto
 
 
 def main(quick: bool = False) -> None:
-    print(f"{'one ask of gse-lin-fwg, K=1000, d=20':40s} {live_ask() * 1e3:6.1f} ms   goal 10 ms")
+    print(f"{'one ask of gse-lin-fwg, K=1000, d=20':44s} {live_ask() * 1e3:6.1f} ms   goal 10 ms")
     for arms in (10_000,) if quick else (10_000, 100_000):
         for rounds, binary in ((None, False), (10, False), (10, True)):
             mean, most = many_arms(arms, 50, rounds, binary)
-            how = f"auto, K={arms:,}, d=50, " + ("a step" if rounds is None else f"one of {rounds} rounds")
-            print(
-                f"{how + (' of 0/1' if binary else ''):40s} {mean * 1e3:6.1f} ms on average, {most * 1e3:.1f} ms at most   goal 50 ms"
-            )
-    print(f"{'import bestarm':40s} {import_time() * 1e3:6.0f} ms   goal 400 ms")
+            kind = "a step" if rounds is None else f"one of {rounds} rounds" + " of 0/1" * binary
+            how = f"auto, K={arms:,}, d=50, {kind}"
+            print(f"{how:44s} {mean * 1e3:6.1f} ms on average, {most * 1e3:.1f} ms at most   goal 50 ms")
+    print(f"{'import bestarm':44s} {import_time() * 1e3:6.0f} ms   goal 400 ms")
 
 
 def live_ask() -> float:
