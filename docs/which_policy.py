@@ -2,8 +2,9 @@
 
     python docs/which_policy.py [results]
 
-Reads results/bench-default, results/bench-vault, results/bench-sealed, results/rounds-R, results/gse-auto and results/ablation.json where
-they are, keeps the numbers in docs/which_policy.json, and fills the page between its markers.
+Reads results/bench-default, results/bench-vault, results/bench-sealed, results/rounds-R, results/gse-auto and
+results/ablation.json where they are, keeps the numbers in docs/which_policy.json, and fills the page between its
+markers.
 """
 
 import json
