@@ -2,9 +2,9 @@
 
     python docs/which_policy.py [results]
 
-Reads results/bench-default, results/bench-vault, results/bench-sealed, results/rounds-R, results/gse-auto and
-results/ablation.json where they are, keeps the numbers in docs/which_policy.json, and fills the page between its
-markers.
+Reads results/bench-default, results/bench-vault, results/bench-sealed, results/rounds-R, results/vault-rounds,
+results/gse-auto and results/ablation.json where they are, keeps the numbers in docs/which_policy.json, and fills the
+page between its markers.
 """
 
 import json
@@ -16,7 +16,7 @@ from bestarm.bench.figures import draw_suite
 
 HERE = Path(__file__).parent
 PAGE, DATA, FIGURE = HERE / "which-policy.md", HERE / "which_policy.json", HERE / "which_policy.png"
-ROUNDS = (20, 10, 5, 3, 2)
+ROUNDS = {"10": "rounds-10", "10, on `vault`": "vault-rounds", "5": "rounds-5", "3": "rounds-3"}
 
 
 def points(value: float | None) -> str:
@@ -37,7 +37,7 @@ def collect(results: Path) -> dict[str, Any]:
     known: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
     folders = {"default": "bench-default", "vault": "bench-vault", "sealed": "bench-sealed", "gse-auto": "gse-auto"}
     found: dict[str, Any] = {name: verdict(results / folder) for name, folder in folders.items()}
-    found["rounds"] = {str(r): verdict(results / f"rounds-{r}") for r in ROUNDS}
+    found["rounds"] = {name: verdict(results / folder) for name, folder in ROUNDS.items()}
     found["rounds"] = {r: one or known.get("rounds", {}).get(r) for r, one in found["rounds"].items()}
     ablation = results / "ablation.json"
     found["ablation"] = json.loads(ablation.read_text(encoding="utf-8")) if ablation.exists() else None
