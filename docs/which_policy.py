@@ -4,7 +4,12 @@
 
 Reads results/bench-default, results/bench-vault, results/bench-sealed, results/rounds-R, results/vault-rounds,
 results/gse-auto and results/ablation.json where they are, keeps the numbers in docs/which_policy.json, and fills the
-page between its markers.
+page between its markers. Besides `make bench-default` and `benchmarks/ablation.py`, these fill the folders:
+
+    bestarm bench --suite vault --replications 1000 -o results/bench-vault
+    bestarm bench --suite default --judge auto:rounds=10 --policy auto -o results/rounds-10
+    bestarm bench --suite vault --judge auto:rounds=10 --policy auto --replications 500 -o results/vault-rounds
+    bestarm bench --suite default --judge gse-auto --policy gse-lin-fwg --policy od-linbai -o results/gse-auto
 """
 
 import json

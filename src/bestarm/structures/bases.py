@@ -185,8 +185,7 @@ def of_replications(bases: dict[str, Base], who: Array) -> dict[str, Base]:
     found = {}
     for name, base in bases.items():
         everyone = who.shape[0] == base.features.shape[0]
-        some = base if everyone else Base(*(xp.take(getattr(base, part), who, axis=0) for part in parts))
-        found[name] = some
+        found[name] = base if everyone else Base(*(xp.take(getattr(base, part), who, axis=0) for part in parts))
     return found
 
 
