@@ -58,7 +58,7 @@ def test_rounds_must_be_a_number_of_rounds():
         Auto(rounds=0)
 
 
-@pytest.mark.parametrize("setting", ["steps", "rivals", "kept", "working", "focus", "refresh", "leading"])
+@pytest.mark.parametrize("setting", ["steps", "rivals", "kept", "working", "refresh", "leading"])
 def test_a_setting_that_cannot_be_is_named(setting):
     with pytest.raises(InputError, match=setting):
         Auto(**{setting: 0})

@@ -1,14 +1,15 @@
 """The default policy: learn from the rewards how much structure to trust, and tell the leader from its challenger.
 
 Several hypotheses about the means (`structures`) are held at once, each a normal posterior, weighted by evidence.
-The leader i has the largest mixed mean. What may be wrong with it is Σ_a w_a Σ_j odds_aj: under hypothesis a with means
-m, covariance C and noise σ², an arm j that is z = (m_i − m_j) / sd(f_i − f_j) behind has odds exp(−z²/(2κ²)). Pulling
-any arm q c times multiplies sd(f_i − f_j) by √(1 − r), r = (C_qi − C_qj)² / ((C_qq + σ²/c) Var(f_i − f_j)), and for
-κ = 1 also what exp(−z²/2) is expected to be afterwards. So the arm pulled is
+The leader i has the largest mixed mean. Whether it is the best arm is decided where it ties with a rival j and no other
+arm is above the two: under hypothesis a with means m, covariance C and noise σ², v_j = Var(f_i − f_j), that has density
 
-    q = argmax  Σ_a w_a Σ_j odds_aj (C_qi − C_qj)² / ((C_qq + σ²/c) Var(f_i − f_j)).
+    t_aj ∝ exp(−(m_i − m_j)² / (2 v_j)) / √v_j · Π_k P(f_k < f_i | f_i = f_j),
 
-κ < 1 looks at the nearest rivals first, κ near 1 at all of them; in between, doubt in linear means decides.
+and when all pulls are made the answer is wrong in about Σ_a w_a Σ_j t_aj √v_j of all cases. Pulling any arm q c times
+takes (C_qi − C_qj)² / (C_qq + σ²/c) off v_j, so the arm pulled is
+
+    q = argmax  Σ_a w_a Σ_j t_aj / √v_j · (C_qi − C_qj)² / (C_qq + σ²/c).
 """
 
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ from bestarm.policies.rules import put
 from bestarm.structures.bases import standardised
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, structures
 from bestarm.structures.mixture import Mixture
-from bestarm.structures.odds import Odds, read
+from bestarm.structures.odds import Odds, chances, read
 
 MANY = 5000  # arms from which a design finds their span by itself
 VANISHING = 300.0  # exp(−this) is next to nothing, and its square still a number
@@ -132,9 +133,7 @@ class Auto:
     first_round: float = 0.2  # with rounds, the share of the first: it is chosen with nothing known
     leading: float = 0.3  # with rounds, the share of one that goes to its leader at most: by its end another may lead
     steps: int = 200
-    focus: float = 0.45  # standard deviations κ behind the leader where an arm's odds have fallen to exp(−½)
-    doubting: float = 0.35  # added to κ in proportion to the weight of nonlinear kinds
-    rivals: int = 16
+    rivals: int = 12
     hedge: float = 0.15  # the least weight of separate means, in proportion to that of nonlinear kinds
     refresh: float = 1.4
     kept: int = 3  # hypotheses that take part in decisions, the best of each of the weightiest kinds
@@ -158,9 +157,8 @@ class Auto:
             object.__setattr__(self, name, int(given))
         if not self.exploring:
             raise InputError("kinds must have at least one that takes part in choosing pulls; given none")
-        for name, above in (("focus", 0), ("refresh", 1)):
-            if not getattr(self, name) > above:
-                raise InputError(f"{name} must be greater than {above}; given {getattr(self, name)}")
+        if not self.refresh > 1:
+            raise InputError(f"refresh must be greater than 1; given {self.refresh}")
 
     @property
     def model(self) -> Weighed:
@@ -290,16 +288,17 @@ class Auto:
         level = variance + pick(variance, each)[..., None]
         apart = xp.maximum(level - 2 * with_leader, 0.0)
         behind = pick(o.mean, each)[..., None] - o.mean
-        near = self.focus + self.doubting * o.doubt
         told = apart > 1e-12 * level
-        z = behind * behind / xp.where(told, apart, xp.ones_like(apart))
-        far = z / (2 * near * near)[..., None, None]
-        odds = o.weight[..., None] * xp.exp(_lifted(far, told)) * xp.astype(told, z.dtype)
-        rivals = top(put(xp.sum(odds, axis=-2), leader, -1.0), min(self.rivals, o.arms.shape[-1] - 1))
+        far = behind * behind / (2 * xp.where(told, apart, xp.ones_like(apart)))
+        tie = o.weight[..., None] * xp.exp(_lifted(far, told)) * xp.astype(told, far.dtype)
+        rivals = top(put(xp.sum(tie, axis=-2), leader, -1.0), min(self.rivals, o.arms.shape[-1] - 1))
         wide = xp.broadcast_to(rivals[..., None, :], (*o.weight.shape, rivals.shape[-1]))
         telling = with_leader[..., None, :] - rows(o.covariance, wide)
-        between = xp.take_along_axis(apart, wide, axis=-1)
-        stake = xp.take_along_axis(odds, wide, axis=-1) / xp.where(between > 0, between, xp.ones_like(between))
+        tie, apart, behind = (xp.take_along_axis(a, wide, axis=-1) for a in (tie, apart, behind))
+        apart = xp.where(apart > 0, apart, xp.ones_like(apart))
+        shared = xp.take_along_axis(telling, xp.broadcast_to(each[..., None, None], (*wide.shape, 1)), axis=-1)
+        among = xp.take_along_axis(telling, xp.broadcast_to(wide[..., None, :], (*wide.shape, wide.shape[-1])), axis=-1)
+        stake = tie * _unbeaten(behind, apart, shared - among) / apart
         shrunk = xp.sum(stake[..., None] * telling * telling, axis=-2)
         count = count if o.odds is None else count * o.odds.share[..., None, :]
         gain = xp.sum(shrunk / (variance + o.noise[..., None] / count), axis=-2)
@@ -329,7 +328,9 @@ class Auto:
         mean, covariance = mixture.moments(arms)
         found = (arms, mixture.weight, mean, covariance, mixture.noise, mixture.kinds, mixture.doubt)
         opinion = Opinion(*(xp.reshape(part, (*batch, *part.shape[1:])) for part in found))
-        return opinion if odds is None else replace(opinion, odds=odds.of(opinion.arms))
+        if odds is None:
+            return opinion
+        return replace(opinion, odds=Odds.around(chances(opinion.mixed), odds.binary, odds.lost))
 
     def _working(self, mixture: Mixture) -> Array:
         """Return the arms in play: all, or where there are many the most promising and the most pulled."""
@@ -361,8 +362,24 @@ def _lifted(far: Array, told: Array) -> Array:
     return xp.minimum(xp.where(decided, nearest, xp.zeros_like(nearest)) - far, 0.0)
 
 
+def _unbeaten(behind: Array, apart: Array, shared: Array) -> Array:
+    """Return the chance `(..., r)` that no other rival is above the leader and rival j, were these two equal.
+
+    With b = `behind` and v = `apart` `(..., r)` the means and variances of how far rivals are behind the leader, and
+    c = `shared` `(..., r, r)` their covariance, k is behind by N(b_k − b_j c_jk / v_j, v_k − c_jk² / v_j) where j is
+    not at all. The chances of all k are multiplied.
+    """
+    xp = namespace(behind)
+    share = shared / apart[..., None]
+    mean = behind[..., None, :] - share * behind[..., None]
+    least = 1e-12 * apart[..., None, :] + 1e-290
+    z = mean / xp.sqrt(xp.maximum(apart[..., None, :] - share * shared, least))
+    itself = xp.eye(behind.shape[-1], dtype=behind.dtype) > 0
+    return xp.prod(xp.where(itself, xp.ones_like(z), _normal(z)), axis=-1)
+
+
 def _normal(z: Array) -> Array:
-    """Return the normal distribution function, to three digits: a logistic curve of a cubic."""
+    """Return the normal distribution function, to three digits: a logistic curve of a cubic. It is never 0."""
     xp = namespace(z)
-    z = xp.clip(z, -9.0, 9.0)
-    return (1 + xp.tanh(0.7978845608 * (z + 0.044715 * z * z * z))) / 2
+    z = xp.clip(z, -8.0, 8.0)
+    return 1 / (1 + xp.exp(-z * (1.5957691216 + 0.0713548163 * z * z)))

@@ -82,10 +82,10 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
             tail = [xp.ones_like(data.means), centred] if h.intercept else [data.means]
             parts = [data.bases[name].features for name in reversed(h.bases)] + [column[..., None] for column in tail]
             table = xp.concat(parts, axis=-1)
-            weighted = table * weight[..., None]
-            gram = xp.matrix_transpose(table) @ weighted
-            shared[key] = gram, xp.sum(xp.log(1 + data.counts * own), axis=-1) / 2, weighted
-        gram, lost, weighted = shared[key]
+            half = table * xp.sqrt(weight)[..., None]
+            gram = xp.matrix_transpose(half) @ half
+            shared[key] = gram, xp.sum(xp.log(1 + data.counts * own), axis=-1) / 2, table
+        gram, lost, table = shared[key]
         ridge, volume = _ridge(h, data, data.within + floors[h.intercept])
         done = settled.setdefault(key, []) if exact else []
         width = data.bases[h.bases[0]].features.shape[-1] if h.bases else 0
@@ -94,7 +94,7 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
         if h.term is not None and h.size is not None:
             at = placed.get((h.term, key))
             if at is None or not _same(at.scales, h.scales):
-                at = placed[h.term, key] = _placed(h.scales, data.bases[h.term].features, data, weighted, gram, ridge)
+                at = placed[h.term, key] = _placed(h.scales, data.bases[h.term].features, data, table, gram, ridge)
             found = weighed(at.some, h.size, at.apart, at.along, left, n)
             value, left = value + found.gain, found.left
         if h.intercept:
@@ -114,11 +114,12 @@ class Placed:
     along: Array  # t' M y
 
 
-def _placed(scales: tuple[Array, ...], t: Array, data: Data, weighted: Array, gram: Array, ridge: Array) -> Placed:
-    """Return the terms t `(..., K, p)` beside the bases; `weighted` is the table of bases, 1 and y, times N."""
+def _placed(scales: tuple[Array, ...], t: Array, data: Data, table: Array, gram: Array, ridge: Array) -> Placed:
+    """Return the terms t `(..., K, p)` beside the bases; `table` has the bases, 1 and y."""
     xp = namespace(gram)
-    cross = xp.matrix_transpose(weighted) @ t
-    apart, along = xp.sum(data.counts[..., None] * t * t, axis=-2), cross[..., -1, :]
+    weighted = data.counts[..., None] * t
+    cross = xp.matrix_transpose(table) @ weighted
+    apart, along = xp.sum(weighted * t, axis=-2), cross[..., -1, :]
     width = gram.shape[-1] - 1
     if width > 0:
         solved = xp.linalg.inv(raised(gram, ridge)[..., :width, :width]) @ cross[..., :width, :]

@@ -46,10 +46,10 @@ class Mixture:
         covariance = self._ordered([look.covariance for look in looks])
         return mean, covariance * self.noise[..., None, None]
 
-    def means(self) -> Array:
-        """Return the mean of every arm in the mixture, `(R, K)`."""
-        if self.known.counts.shape[-1] <= SCREENED:
-            found = [look.mean for look in self._looks(None)]
+    def means(self, arms: Array | None = None) -> Array:
+        """Return the mean of `arms` `(R, m)`, or of every arm, in the mixture."""
+        if arms is not None or self.known.counts.shape[-1] <= SCREENED:
+            found = [look.mean for look in self._looks(arms)]
         else:
             found = [piece.posterior.bounds(*self._told(piece, None))[0] for piece in self.pieces]
         return namespace(self.weight).sum(self.weight[..., None] * self._ordered(found), axis=-2)
@@ -177,10 +177,19 @@ def _seen(known: Tally, bases: dict[str, Base], many: int) -> Data:
     xp = namespace(known.counts)
     if known.counts.shape[-1] <= many:
         return Data.of(known, bases)
-    most = int(xp.max(xp.sum(xp.astype(known.counts > 0, xp.int64), axis=-1)))
-    arms = xp.sort(top(known.counts, max(most, 1)), axis=-1)
+    arms = pulled(known.counts)
     parts = (known.counts, known.sums, known.squares)
     return Data.of(Tally(*(xp.take_along_axis(a, arms, axis=-1) for a in parts)), of_rows(bases, arms))
+
+
+def pulled(counts: Array) -> Array:
+    """Return the arms `(R, m)` that were pulled, in order; some that were not, where others pulled more of them."""
+    xp = namespace(counts)
+    if counts.shape[0] == 1:
+        arms = xp.nonzero(counts[0] > 0)[0]
+        return arms[None, :] if arms.shape[0] else xp.zeros((1, 1), dtype=xp.int64)
+    most = int(xp.max(xp.sum(xp.astype(counts > 0, xp.int64), axis=-1)))
+    return xp.sort(top(counts, max(most, 1)), axis=-1)
 
 
 def _hedged(each: Array, kinds: tuple[Kind, ...], least: Array) -> Array:

@@ -8,8 +8,9 @@ be avoided, are 1 and 0 less one.
 from dataclasses import dataclass
 
 from bestarm.core import Array, Tally, namespace
+from bestarm.linalg import scatter
 from bestarm.structures.hypotheses import Kind, Structures
-from bestarm.structures.mixture import Mixture, weigh
+from bestarm.structures.mixture import Mixture, pulled, weigh
 
 FAR = 10.0  # log odds beyond which a chance is 0 or 1
 EDGE = 0.02  # chances are thought to lie between this and one less this
@@ -30,7 +31,7 @@ class Odds:
 
     @classmethod
     def around(cls, chance: Array, binary: Array, lost: Array | None = None) -> "Odds":
-        """Return how to read rewards of arms with about this `chance` `(..., K)`, where they are `binary` `(...)`.
+        """Return how to read rewards of arms with about this `chance`, `(..., K)` or one for all, where `binary` `(...)`.
 
         Where they are `lost` `(...)`, they are 0 and −1, and `chance` is that of 0.
         """
@@ -40,16 +41,12 @@ class Odds:
         middle = xp.log(chance / (1 - chance)) - 1 / (1 - chance)
         lost = xp.zeros_like(binary) if lost is None else lost
         middle = middle + xp.astype(lost, chance.dtype)[..., None] / v
+        if bool(xp.all(binary)):
+            return cls(4 * v, middle, 1 / v, binary, lost)
         one = xp.ones_like(chance)
         parts = ((4 * v, one), (middle, xp.zeros_like(one)), (1 / v, one))
         share, middle, slope = (xp.where(binary[..., None], odds, plain) for odds, plain in parts)
         return cls(share, middle, slope, binary, lost)
-
-    def of(self, arms: Array) -> "Odds":
-        """Return the same for `arms` `(..., m)` only."""
-        xp = namespace(arms)
-        share, middle, slope = (xp.take_along_axis(a, arms, axis=-1) for a in (self.share, self.middle, self.slope))
-        return Odds(share, middle, slope, self.binary, self.lost)
 
     def means(self, thought: Array) -> Array:
         """Return the mean rewards `(..., K)` where this is `thought` of the arms as rewards are read."""
@@ -87,7 +84,8 @@ def read(
 ) -> tuple[Mixture, Odds | None]:
     """Return the mixture after the rewards `known` `(..., K)` and how they were read: None as they are.
 
-    Log odds are taken around the mean reward first, then around the chances that this leads to.
+    Log odds are taken around the mean reward first, then around the chances that this leads to; beyond `many` arms,
+    around the mean reward for those not pulled, of which there is nothing to read.
     """
     xp = namespace(known.sums)
     where, lost = binary(known)
@@ -95,11 +93,16 @@ def read(
         return weigh(made, kinds, known, hedge, kept, many), None
     wins, pulls = (xp.sum(a, axis=-1, keepdims=True) for a in (known.sums, known.counts))
     wins = wins + xp.where(lost[..., None], pulls, xp.zeros_like(pulls))
-    chance = (wins + 1) / (pulls + 2) + xp.zeros_like(known.sums)
+    chance = (wins + 1) / (pulls + 2)
+    mixture = weigh(made, kinds, Odds.around(chance, where, lost).tally(known), hedge, kept, many)
+    batch, count = known.sums.shape[:-1], known.sums.shape[-1]
+    if count <= many:
+        chance = chances(xp.reshape(mixture.means(), known.sums.shape))
+    else:
+        arms = pulled(mixture.known.counts)
+        thought, arms = (xp.reshape(a, (*batch, -1)) for a in (mixture.means(arms), arms))
+        chance = chance + scatter(arms, chances(thought) - chance, count)
     odds = Odds.around(chance, where, lost)
-    mixture = weigh(made, kinds, odds.tally(known), hedge, kept, many)
-    thought = xp.reshape(mixture.means(), chance.shape)
-    odds = Odds.around(chances(thought), where, lost)
     return weigh(made, kinds, odds.tally(known), hedge, kept, many), odds
 
 
