@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal, norm
 
 from bestarm import catalog, instances
 from bestarm.bandits import Bandit, Gaussian, Tape
 from bestarm.core import Problem
 from bestarm.errors import InputError
 from bestarm.play import play
-from bestarm.policies.auto import Auto
+from bestarm.policies.auto import Auto, _unbeaten
 from bestarm.policies.elimination import Contest
 from bestarm.structures.hypotheses import KINDS, Line, OneOf
 
@@ -51,6 +52,27 @@ def test_a_round_does_not_stake_all_on_its_leader(arms, most, rng):
 
     play(Auto(rounds=10), bandit, 320, 1, watch=watch)
     assert np.max(planned) <= most + 1 / 20  # a step more at most, where a round has 28 pulls
+
+
+def test_the_chance_of_no_third_above_a_tie_is_that_of_a_normal_distribution():
+    mean = np.array([0.3, 0.8])  # how far two rivals are behind the leader
+    covariance = np.array([[1.0, 0.4], [0.4, 0.5]])
+    tied = np.array([-1e-4, 1e-4])
+    for j, k in ((0, 1), (1, 0)):
+        order = np.ix_([j, k], [j, k])
+        upto = multivariate_normal(-mean[[j, k]], covariance[order], abseps=1e-10).cdf  # how far ahead they are
+        low, high = (upto([x, 0.0]) for x in tied)
+        alone = np.diff(norm(-mean[j], np.sqrt(covariance[j, j])).cdf(tied))[0]
+        found = _unbeaten(mean, np.diagonal(covariance), covariance)[j]
+        assert found == pytest.approx((high - low) / alone, abs=2e-3)
+
+
+def test_a_rival_that_can_tie_below_others_only_does_not_count():
+    behind, leader, own = np.array([0.1, 1.0]), 0.25, 1e-4  # the leader may fall, the two rivals stay where they are
+    shared = leader + own * np.eye(2)
+    near, far = _unbeaten(behind, np.diagonal(shared), shared)
+    assert near > 0.99
+    assert far < 1e-6
 
 
 def test_rounds_must_be_a_number_of_rounds():

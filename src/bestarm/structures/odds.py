@@ -31,7 +31,7 @@ class Odds:
 
     @classmethod
     def around(cls, chance: Array, binary: Array, lost: Array | None = None) -> "Odds":
-        """Return how to read rewards of arms with about this `chance`, `(..., K)` or one for all, where `binary` `(...)`.
+        """Return how to read rewards of arms with about this `chance` `(..., K)`, or `(..., 1)`, if `binary` `(...)`.
 
         Where they are `lost` `(...)`, they are 0 and −1, and `chance` is that of 0.
         """
