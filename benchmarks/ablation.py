@@ -48,7 +48,7 @@ VARIANTS = {
     "a residual of each arm's own, too": Auto(kinds=(*KINDS, *OWN)),
     "no hedge": Auto(hedge=0.0),
     "one hypothesis decides": Auto(kept=1),
-    "all near and far rivals (κ = 1)": Auto(focus=1.0, doubting=0.0),
+    "four rivals": Auto(rivals=4),
     "one rival at a time": Auto(rivals=1),
     "smallest scale 1": Auto(scaling=Scaling(least=1.0)),
     "first fifth by design": Auto(share=0.2),

@@ -9,6 +9,7 @@ from typing import Any
 
 from bestarm.errors import InputError, UnknownNameError
 
+RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
 HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")
 
 
@@ -46,7 +47,8 @@ def from_dict(data: Any) -> Any:
         name, parts = data["part"], _parts()
         if name not in parts:
             raise UnknownNameError("part", str(name), parts)
-        settings = {key: from_dict(item) for key, item in data.items() if key != "part"}
+        left_out = {"part"} | RETIRED.get(name, set())
+        settings = {key: from_dict(item) for key, item in data.items() if key not in left_out}
         known = {field.name for field in fields(parts[name])}
         if not set(settings) <= known:
             raise InputError(f"{name} has no setting {sorted(set(settings) - known)}; it has {sorted(known)}")

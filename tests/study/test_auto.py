@@ -58,7 +58,7 @@ def test_nobody_named_a_policy():
 
 
 def test_studies_begun_before_auto_learned_more_go_on(tmp_path):
-    """Settings that were not there when the study was created take their defaults, and none of the others has gone."""
+    """Settings that were not there when the study was created take their defaults, and those that went are ignored."""
     path = tmp_path / "log.jsonl"
     study = create_study(np.eye(4).tolist(), 40, storage=path, study_name="s", seed=1)
     study.tell(study.ask(4), [0.5, 0.1, 0.2, 0.3])
@@ -96,7 +96,9 @@ def test_a_bent_truth_is_no_lack_of_fit():
 def test_features_that_say_nothing_are_not_believed():
     rng = np.random.default_rng(2)
     study, _ = ran(rng.standard_normal((10, 2)), rng.permutation(np.linspace(-2, 2, 10)), 200)
-    assert study.recommend().believes.startswith("no structure: every arm for itself (weight")
+    believes = study.recommend().believes
+    assert "no structure: every arm for itself" in believes
+    assert "linear" not in believes
 
 
 @pytest.mark.parametrize("settings", [{}, {"batch": 15}, {"rounds": 4}])
