@@ -7,9 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from bestarm import catalog
+from bestarm.bench import race as races
 from bestarm.bench import runner as engine
 from bestarm.bench import suite as suites
+from bestarm.bench import verdict as verdicts
 from bestarm.bench.figures import draw_suite
+from bestarm.bench.grid import PolicyRef
 from bestarm.bench.worlds import instance
 from bestarm.cli import main
 from bestarm.errors import InputError, UnknownNameError
@@ -38,18 +41,18 @@ def contest(group="a", K=6, budget=60):
 def outcome(group="a", K=6, left=(), **right):
     """An outcome of 1000 replications where each policy is right in the first so many."""
     correct = {name.replace("_", "-"): np.arange(1000) < n for name, n in right.items()}
-    return suites.Outcome(contest(group, K), correct, dict(left))
+    return verdicts.Outcome(contest(group, K), correct, dict(left))
 
 
 def verdict(*outcomes):
-    return suites.Verdict(suites.Suite("toy", "", 0, tuple(o.contest for o in outcomes)), "judge", 1000, outcomes)
+    return verdicts.Verdict(suites.Suite("toy", "", 0, tuple(o.contest for o in outcomes)), "judge", 1000, outcomes)
 
 
 @pytest.mark.parametrize("name", suites.names())
 def test_every_contest_of_a_suite_can_be_made(name):
     suite = suites.load(name)
     for one in suite.contests:
-        why = suites._entered(one, {}, "", True).skipped
+        why = races._entered(one, {}, "", True).skipped
         if why is not None:
             assert "BESTARM_DATA" in why, one  # the tables that are not shipped
             continue
@@ -73,9 +76,9 @@ def test_suites_share_no_instance_and_no_seed():
 
 
 def test_limits_name_policies_that_exist():
-    named = [policy for limit in suites.LIMITS for policy in limit.policies]
+    named = [policy for limit in races.LIMITS for policy in limit.policies]
     assert len(named) == len(set(named))
-    assert set(named) | set(suites.STAYING) <= set(catalog.names())
+    assert set(named) | set(races.STAYING) <= set(catalog.names())
 
 
 @pytest.mark.parametrize(
@@ -112,9 +115,9 @@ def test_a_wrong_suite_is_named(tmp_path):
 
 def test_who_is_surely_worse_leaves_and_who_may_be_best_stays():
     race = outcome(judge=500, good=900, near=895, hopeless=600, gp_thompson=100)
-    assert race.drop(("judge", *suites.STAYING)) == ["hopeless"]
-    assert race.left == {"hopeless": suites.Left(1000, "good")}
-    assert race.drop(("judge", *suites.STAYING)) == []
+    assert race.drop(("judge", *races.STAYING)) == ["hopeless"]
+    assert race.left == {"hopeless": verdicts.Left(1000, "good")}
+    assert race.drop(("judge", *races.STAYING)) == []
 
 
 def test_a_small_but_certain_difference_is_no_reason_to_leave():
@@ -123,12 +126,12 @@ def test_a_small_but_certain_difference_is_no_reason_to_leave():
 
 
 def test_few_replications_are_no_reason_to_leave(rng):
-    race = suites.Outcome(contest(), {"one": rng.random(250) < 0.55, "two": rng.random(250) < 0.5})
+    race = verdicts.Outcome(contest(), {"one": rng.random(250) < 0.55, "two": rng.random(250) < 0.5})
     assert race.drop(()) == []
 
 
 def test_the_best_rival_may_have_left_only_if_the_judge_beat_it():
-    gone = {"early": suites.Left(1000, "judge"), "late": suites.Left(1000, "steady")}
+    gone = {"early": verdicts.Left(1000, "judge"), "late": verdicts.Left(1000, "steady")}
     race = outcome(left=gone, judge=900, early=800, late=850, steady=700)
     assert race.best("judge") == "early"
     assert race.best("judge", ("late", "steady")) == "late"
@@ -136,7 +139,7 @@ def test_the_best_rival_may_have_left_only_if_the_judge_beat_it():
 
 
 def test_differences_are_taken_where_both_ran():
-    race = suites.Outcome(contest(), {"long": np.arange(1000) < 250, "short": np.zeros(250, dtype=bool)})
+    race = verdicts.Outcome(contest(), {"long": np.arange(1000) < 250, "short": np.zeros(250, dtype=bool)})
     assert race.difference("long", "short")[0] == 1.0
 
 
@@ -170,15 +173,15 @@ def test_a_contest_counts_as_within_when_its_interval_reaches():
     ours = place % 2 == 0
     theirs = (place % 4 < 2) | (place < 12)  # right in six more of 240, and in others of the rest
     correct = {"judge": ours, "rival": theirs}
-    summary = verdict(suites.Outcome(contest(), correct)).summary()[-1]
+    summary = verdict(verdicts.Outcome(contest(), correct)).summary()[-1]
     assert summary["mean"] == pytest.approx(-6 / 240)
     assert (summary["within_1"], summary["within_1_point"], summary["won"]) == (1, 0, 0)
 
 
 def test_what_did_not_run_is_told():
-    skipped, failed = suites.Outcome(contest(), skipped="no data"), outcome(K=7, judge=500, alpha=400)
+    skipped, failed = verdicts.Outcome(contest(), skipped="no data"), outcome(K=7, judge=500, alpha=400)
     failed.failed["slow"] = "it is slow"
-    lost = suites.Outcome(contest(K=8), {"alpha": np.ones(10)}, failed={"judge": "it broke", "slow": "it is slow"})
+    lost = verdicts.Outcome(contest(K=8), {"alpha": np.ones(10)}, failed={"judge": "it broke", "slow": "it is slow"})
     done = verdict(skipped, failed, lost)
     told = {row["what"]: (row["contests"], row["why"]) for row in done.not_run()}
     assert told == {str(skipped.contest): (1, "no data"), "judge": (1, "it broke"), "slow": (2, "it is slow")}
@@ -187,16 +190,16 @@ def test_what_did_not_run_is_told():
 
 
 def test_policies_are_fit_for_a_contest_or_not():
-    refs = {name: suites.PolicyRef(name) for name in ("gse-log", "peace", "uniform")}
+    refs = {name: PolicyRef(name) for name in ("gse-log", "peace", "uniform")}
     small, large = (suites.Contest("a", "f", instance("static", K=k), 100) for k in (8, 64))
     clicks = suites.Contest("a", "f", instance("factorial", factors=3), 100)
-    assert set(suites._entered(small, refs, "uniform", True).failed) == {"gse-log"}
-    assert set(suites._entered(large, refs, "uniform", True).failed) == {"gse-log", "peace"}
-    assert set(suites._entered(large, refs, "uniform", False).failed) == {"gse-log"}
-    assert set(suites._entered(clicks, refs, "uniform", True).failed) == set()
-    assert set(suites._entered(large, refs, "peace", True).failed) == {"gse-log"}
+    assert set(races._entered(small, refs, "uniform", True).failed) == {"gse-log"}
+    assert set(races._entered(large, refs, "uniform", True).failed) == {"gse-log", "peace"}
+    assert set(races._entered(large, refs, "uniform", False).failed) == {"gse-log"}
+    assert set(races._entered(clicks, refs, "uniform", True).failed) == set()
+    assert set(races._entered(large, refs, "peace", True).failed) == {"gse-log"}
     absent = suites.Contest("a", "f", instance("replay", file="no.npz"), 100)
-    assert "no.npz" in suites._entered(absent, refs, "uniform", True).skipped
+    assert "no.npz" in races._entered(absent, refs, "uniform", True).skipped
 
 
 POLICIES = ["uniform", "sequential-halving", "gp-thompson", "linucb-disjoint"]
@@ -211,20 +214,20 @@ def test_a_race_measures_what_a_plain_run_does_and_resumes(tmp_path, monkeypatch
         asked.append(len(list(cells)))
         return original(cells, *args, **kwargs)
 
-    monkeypatch.setattr(suites, "run", spy)
-    done = suites.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1, cache=tmp_path / "out")
+    monkeypatch.setattr(races, "run", spy)
+    done = races.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1, cache=tmp_path / "out")
     assert asked[0] == 2 * 5
     assert asked[1] == 2 * 5 - sum(len(o.left) for o in done.outcomes)
     for one in done.outcomes:
         assert len(one.correct["gse-lin-fwg"]) == len(one.correct["gp-thompson"]) == 500
         assert all(len(one.correct[p]) == left.after for p, left in one.left.items())
-    cell = done.outcomes[0].contest.cell(suites.PolicyRef("gse-lin-fwg"))
+    cell = done.outcomes[0].contest.cell(PolicyRef("gse-lin-fwg"))
     plain = engine.run([cell], 500, suite.seed, 1)
     np.testing.assert_array_equal(
         done.outcomes[0].correct["gse-lin-fwg"], np.concatenate([b.correct for b in plain.blocks[cell.key]])
     )
     monkeypatch.setattr(engine, "run_block", None)
-    again = suites.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1, cache=tmp_path / "out")
+    again = races.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1, cache=tmp_path / "out")
     assert again.rows == done.rows
 
 

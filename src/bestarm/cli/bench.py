@@ -124,14 +124,16 @@ def _suite(
     style: str,
 ) -> None:
     """Judge a policy on a suite; print the contests and the summary, and keep them with a figure."""
-    from bestarm.bench import suite as suites
+    from bestarm.bench import race
+    from bestarm.bench import verdict as verdicts
+    from bestarm.bench.suite import load
 
-    verdict = suites.judge(
-        suites.load(name), judge, policies or None, replications, jobs, output, engine, sys.stderr.isatty(), seed
+    verdict = race.judge(
+        load(name), judge, policies or None, replications, jobs, output, engine, sys.stderr.isatty(), seed
     )
     summary, left_out = verdict.summary(), verdict.not_run()
     if output is not None:
-        paths = suites.write(verdict, output)
+        paths = verdicts.write(verdict, output)
         if verdict.rows:
             from bestarm.bench.figures import draw_suite
 

@@ -1,0 +1,128 @@
+"""A race: one policy judged on a suite against all the others.
+
+After 250, 500, 1000, .. replications rivals that are surely worse than the best of a contest leave it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from bestarm import catalog
+from bestarm.bandits import Bernoulli
+from bestarm.bench.grid import Cell, PolicyRef
+from bestarm.bench.runner import BLOCK, Results, run
+from bestarm.bench.suite import Contest, Suite
+from bestarm.bench.verdict import HALVING, PROCESSES, Outcome, Verdict
+from bestarm.errors import InputError
+
+STAYING = (*HALVING, "gp-thompson", "bayesgap-exp")  # judged separately, so they never leave
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Policies that do not run in a suite with more than so many arms, and why."""
+
+    policies: tuple[str, ...]
+    arms: int
+    why: str
+
+
+LIMITS = (
+    Limit(("gse-forest",), 0, "a forest is grown for each stage of each replication: 0.2 s a run at 16 arms"),
+    Limit(("gse-lin-cluster",), 0, "arms are clustered one replication at a time: 0.2 s a run at 16 arms"),
+    Limit(("gse-lin-fwg-literal", "gse-lin-fwg-azizi2021", "bayesgap-azizi2021", "linucb-azizi2021",
+           "ucb-glm-azizi2021"), 0, "a variant kept for the paper's figures"),
+    Limit(("lingape",), 16, "a linear program for each pair that meets: 0.1 s to 0.3 s a run at 64 arms"),
+    Limit(("peace", "peace-rho", "p1-rage"), 16, "a design program for each round: 0.03 s to 0.5 s a run at 64 arms"),
+    Limit(("gse-lin-greedy-xy",), 16, "all pairs at every pull: 0.1 s to 0.2 s a run at 64 arms"),
+    Limit(("gse-lin-xy", "gse-lin-xy-all", "gse-lin-xy-pooled", "linear-exploration"), 128,
+          "designs over all pairs: 0.2 s a run at 256 arms"),
+    Limit(PROCESSES, 256, "a covariance of all arms for each of 250 replications: gigabytes at 512 arms"),
+)  # fmt: skip
+
+
+def rivals() -> list[str]:
+    """Return every policy of the catalog but the automatic ones, which are what a suite judges."""
+    return [name for name in catalog.names() if "auto" not in name.split("-")]
+
+
+def steps(replications: int) -> list[int]:
+    """Return after how many replications rivals may leave: blocks of 250, doubled up to all, in whole blocks.
+
+    >>> steps(2000), steps(600), steps(20)
+    ([250, 500, 1000, 2000], [250, 500, 750], [250])
+    """
+    if replications < 1:
+        raise InputError(f"replications must be at least 1; given {replications}")
+    whole = -(-replications // BLOCK) * BLOCK
+    doubled = [BLOCK]
+    while 2 * doubled[-1] < whole:
+        doubled.append(2 * doubled[-1])
+    return [*doubled, whole] if doubled[-1] < whole else doubled
+
+
+def judge(
+    suite: Suite,
+    judge: str = "auto",
+    policies: Iterable[str] | None = None,
+    replications: int = 2000,
+    n_jobs: int = -1,
+    cache: str | PathLike[str] | None = None,
+    engine: str | None = None,
+    progress: bool = False,
+    seed: int | None = None,
+) -> Verdict:
+    """Return how the policy `judge` does on a suite against `policies` (None: all that are fit for it), by racing.
+
+    `cache` is a folder of results as `bestarm.bench.run` keeps it, and resumes from. Replications come in whole blocks.
+    """
+    judged = PolicyRef.parse(judge)
+    refs = {str(ref): ref for ref in map(PolicyRef.parse, rivals() if policies is None else policies)}
+    refs |= {str(judged): judged}
+    staying = (str(judged), *STAYING)
+    outcomes = tuple(_entered(contest, refs, str(judged), everyone=policies is None) for contest in suite.contests)
+    entered = [[p for p in refs if p not in outcome.failed and not outcome.skipped] for outcome in outcomes]
+    seed = suite.seed if seed is None else seed
+    with TemporaryDirectory() as scratch:  # each step goes on where the last one stopped
+        for count in steps(replications):
+            alive = [[p for p in e if p not in o.left] for e, o in zip(entered, outcomes, strict=True)]
+            cells = [o.contest.cell(refs[p]) for o, some in zip(outcomes, alive, strict=True) for p in some]
+            results = run(cells, count, seed, n_jobs, scratch if cache is None else cache, engine, progress)
+            for outcome, some in zip(outcomes, alive, strict=True):
+                _take(outcome, {p: outcome.contest.cell(refs[p]) for p in some}, results)
+                outcome.drop(staying)
+            entered = [[p for p in some if p in o.correct] for some, o in zip(alive, outcomes, strict=True)]
+    return Verdict(suite, str(judged), steps(replications)[-1], outcomes)
+
+
+def _entered(contest: Contest, refs: dict[str, PolicyRef], judged: str, everyone: bool) -> Outcome:
+    """Return a contest before it began, with the policies that are not fit for it; those asked for by name all are."""
+    try:
+        bandit = contest.instance.make(1, 0)
+    except InputError as error:
+        return Outcome(contest, skipped=str(error))
+    failed = {}
+    arms = bandit.means.shape[-1]
+    for policy, ref in refs.items():
+        if policy == judged:
+            continue
+        if catalog.ENTRIES[ref.name].binary and not isinstance(bandit.noise, Bernoulli):
+            failed[policy] = "it models rewards 0 and 1, and these are others"
+        limit = next((one for one in LIMITS if ref.name in one.policies), None)
+        if everyone and limit is not None and arms > limit.arms:
+            failed[policy] = limit.why
+    return Outcome(contest, failed=failed)
+
+
+def _take(outcome: Outcome, cells: dict[str, Cell], results: Results) -> None:
+    """Add what was measured to an outcome."""
+    for policy, cell in cells.items():
+        if cell.key in results.failures:
+            outcome.failed[policy] = results.failures[cell.key]
+            outcome.correct.pop(policy, None)
+            continue
+        correct = np.concatenate([block.correct for block in results.blocks[cell.key]])
+        outcome.correct[policy] = correct[: results.replications]

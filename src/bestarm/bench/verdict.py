@@ -1,0 +1,200 @@
+"""What a race says: how far the judged policy is from the best rival of each contest of a suite.
+
+The best rival of each contest is chosen by the same data that measure it, so its accuracy is biased upward, the more so
+the closer the rivals are, and the difference to it is hard on the judged policy. The difference to the one rival that
+is best over a whole group, which is chosen once for many contests, is given as well.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bestarm.bench import table
+from bestarm.bench.suite import Contest, Suite
+from bestarm.bench.table import NORMAL, paired, wilson
+
+WORSE = 0.01  # a rival leaves a contest when it is surely worse than the best by this much,
+SURELY = 3.290527  # at 99.9 %
+HALVING = ("sequential-halving", "sequential-halving-pooled")
+PROCESSES = ("gp-thompson", "bayesgap-exp", "bayesgap-matern", "bayesgap-se")
+
+
+@dataclass(frozen=True)
+class Left:
+    """When a policy left a contest, and the policy that was better."""
+
+    after: int
+    better: str
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What happened in a contest: who was right in which replication `(n,)`, who left, who could not run and why."""
+
+    contest: Contest
+    correct: dict[str, Any] = field(default_factory=dict)
+    left: dict[str, Left] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    skipped: str | None = None
+
+    def accuracy(self, policy: str) -> float:
+        """Return how often `policy` was right."""
+        return float(np.mean(self.correct[policy]))
+
+    def difference(self, one: str, two: str) -> tuple[float, float, float]:
+        """Return by how much `one` is right more often than `two`, with its 95 % interval, where both ran."""
+        count = min(len(self.correct[one]), len(self.correct[two]))
+        return paired(self.correct[one][:count], self.correct[two][:count])
+
+    def drop(self, staying: Iterable[str]) -> list[str]:
+        """Let policies leave that are surely worse than the best of those here, and return them; `staying` never do."""
+        here = [policy for policy in self.correct if policy not in self.left]
+        if not here:
+            return []
+        best = max(here, key=self.accuracy)
+        gone = []
+        for policy in here:
+            middle, low, _ = self.difference(policy, best)
+            if policy not in staying and middle + (middle - low) * SURELY / NORMAL < -WORSE:
+                self.left[policy] = Left(len(self.correct[policy]), best)
+                gone.append(policy)
+        return gone
+
+    def best(self, judge: str, among: Sequence[str] | None = None) -> str | None:
+        """Return the strongest rival of `judge` by paired difference; one that left counts if it lost to the judge."""
+        here = [
+            policy
+            for policy in self.correct
+            if policy != judge
+            and (among is None or policy in among)
+            and (among is not None or policy not in self.left or self.left[policy].better == judge)
+        ]
+        return max(here, key=lambda policy: (-self.difference(judge, policy)[0], self.accuracy(policy)), default=None)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the judged policy did in every contest of a suite."""
+
+    suite: Suite
+    judge: str
+    replications: int
+    outcomes: tuple[Outcome, ...]
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One tidy row a contest: accuracies, and differences of the judged policy to others with 95 % intervals.
+
+        `rival` is the best of this contest, `fixed` the best over its group, `halving` the better sequential halving,
+        `process` the best Gaussian process. Differences are positive where the judged policy is better.
+        """
+        return [self._row(outcome) for outcome in self._judged]
+
+    @property
+    def _judged(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if self.judge in outcome.correct]
+
+    def _row(self, outcome: Outcome) -> dict[str, Any]:
+        contest, correct = outcome.contest, outcome.correct[self.judge]
+        low, high = wilson(int(np.sum(correct)), len(correct))
+        row = {
+            "group": contest.group,
+            "params": dict(contest.instance.params),
+            "family": contest.family,
+            "instance": contest.instance.world,
+            "budget": contest.budget,
+            "cell": str(contest),
+            "replications": len(correct),
+            "policy": self.judge,
+            "accuracy": outcome.accuracy(self.judge),
+            "low": low,
+            "high": high,
+        }
+        others = {
+            "rival": outcome.best(self.judge),
+            "fixed": self.fixed(contest.group),
+            "halving": outcome.best(self.judge, HALVING),
+            "process": outcome.best(self.judge, PROCESSES),
+        }
+        for name, other in others.items():
+            ends = outcome.difference(self.judge, other) if other is not None else (None, None, None)
+            row |= {name: other, f"{name}_accuracy": None if other is None else outcome.accuracy(other)}
+            row |= dict(zip((f"{name}_difference", f"{name}_low", f"{name}_high"), ends, strict=True))
+        return row
+
+    def fixed(self, group: str | None = None) -> str | None:
+        """Return the best rival over a group, or over all, by mean difference: of those that ran in all contests."""
+        outcomes = [o for o in self._judged if group in (None, o.contest.group)]
+        ran = set.intersection(*(set(o.correct) for o in outcomes)) - {self.judge} if outcomes else set()
+        return min(ran, key=lambda p: (sum(o.difference(self.judge, p)[0] for o in outcomes), p), default=None)
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Return a row a group and one for all: contests won, those within 1 and 3 points of the best rival, distances.
+
+        A contest counts as within when the upper end of the paired interval reaches it; `.._point` counts by the
+        difference itself. Contests where the judged policy failed are in `failed` and in no other number.
+        """
+        groups = list(dict.fromkeys(outcome.contest.group for outcome in self.outcomes))
+        return [self._summary(group) for group in [*groups, None] if group is None or len(groups) > 1]
+
+    def _summary(self, group: str | None) -> dict[str, Any]:
+        mine = [o for o in self.outcomes if group in (None, o.contest.group)]
+        rows = [r for r in self.rows if group in (None, r["group"]) and r["rival"] is not None]
+        middle = np.array([r["rival_difference"] for r in rows])
+        high = np.array([r["rival_high"] for r in rows])
+        fixed = self.fixed(group)
+        judged = [o for o in self._judged if o in mine]
+        to_fixed = [o.difference(self.judge, fixed)[0] for o in judged if fixed is not None]
+        summary: dict[str, Any] = {
+            "group": group or "all",
+            "contests": len(rows),
+            "won": int(np.sum(middle >= 0)),
+            "within_1": int(np.sum(high >= -0.01 - 1e-12)),
+            "within_3": int(np.sum(high >= -0.03 - 1e-12)),
+            "within_1_point": int(np.sum(middle >= -0.01 - 1e-12)),
+            "within_3_point": int(np.sum(middle >= -0.03 - 1e-12)),
+            "mean": _mean(middle),
+            "worst": float(middle.min()) if rows else None,
+            "worst_cell": rows[int(middle.argmin())]["cell"] if rows else None,
+            "fixed": fixed,
+            "fixed_mean": _mean(to_fixed),
+        }
+        for name in ("halving", "process"):
+            known = np.array([r[f"{name}_difference"] for r in rows if r[name] is not None])
+            summary |= {f"{name}_mean": _mean(known), f"{name}_worst": float(known.min()) if len(known) else None}
+        failed = sum(self.judge in o.failed for o in mine)
+        return summary | {"failed": failed, "skipped": sum(o.skipped is not None for o in mine)}
+
+    def not_run(self) -> list[dict[str, Any]]:
+        """Return what was left out and why: contests that cannot be made here, and policies with how many they miss."""
+        rows = [{"what": str(o.contest), "contests": 1, "why": o.skipped} for o in self.outcomes if o.skipped]
+        reasons: dict[tuple[str, str], int] = {}
+        for outcome in self.outcomes:
+            for policy, why in outcome.failed.items():
+                reasons[policy, why] = reasons.get((policy, why), 0) + 1
+        return rows + [{"what": policy, "contests": n, "why": why} for (policy, why), n in sorted(reasons.items())]
+
+
+def _mean(values: Any) -> float | None:
+    return float(np.mean(values)) if len(values) else None
+
+
+def write(verdict: Verdict, folder: Path) -> list[Path]:
+    """Write the table of contests, the summary and what was not run; return the files."""
+    written = table.write(verdict.rows, folder) if verdict.rows else []
+    folder.mkdir(parents=True, exist_ok=True)
+    news = {
+        "suite": verdict.suite.name,
+        "policy": verdict.judge,
+        "replications": verdict.replications,
+        "summary": verdict.summary(),
+        "not_run": verdict.not_run(),
+    }
+    path = folder / "summary.json"
+    path.write_text(json.dumps(news, indent=1) + "\n", encoding="utf-8")
+    return [*written, path]
