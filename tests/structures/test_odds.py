@@ -87,6 +87,17 @@ def test_only_ones_or_only_zeros_are_borne(rng):
         assert (odds.share > 0).all()
 
 
+@pytest.mark.parametrize("batch", [(), (3,), (2, 2)])
+def test_arms_that_were_not_pulled_change_nothing_in_how_rewards_are_read(batch, rng):
+    made = structures(rng.standard_normal((*batch, 40, 2)), 90, KINDS, Scaling())
+    counts = rng.binomial(3, 0.3, (*batch, 40)).astype(float)
+    wins = rng.binomial(counts.astype(int), 0.4).astype(float)
+    every, some = (read(made, KINDS, Tally(counts, wins, wins), 0.15, 3, many) for many in (40, 10))
+    np.testing.assert_allclose(some[0].weight, every[0].weight, rtol=1e-9)
+    np.testing.assert_allclose(some[0].means(), every[0].means(), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(np.where(counts > 0, some[1].share, 0), np.where(counts > 0, every[1].share, 0))
+
+
 @pytest.mark.parametrize("change", [lambda x: 1000 * x, lambda x: x + 100])
 def test_units_of_the_features_do_not_matter_for_wins_and_losses_either(change, rng):
     bandit = instances.logistic(10, 3, replications=10, rng=rng)
