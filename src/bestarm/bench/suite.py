@@ -45,7 +45,7 @@ def names() -> list[str]:
     """Return the suites that come with the package.
 
     >>> names()
-    ['chest', 'default', 'heldout', 'sealed', 'unseen', 'vault']
+    ['chest', 'coffer', 'default', 'heldout', 'sealed', 'unseen', 'vault']
     """
     folder = files("bestarm.bench") / "suites"
     return sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))
