@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from bestarm.designs import newton
-from bestarm.designs.active import ActiveSet, distinct, optimal_design
+from bestarm.designs.active import ActiveSet, optimal_design
 from bestarm.designs.optimal import WolfeAtwood, certificate
+from bestarm.designs.span import distinct
 from bestarm.errors import ArmsError, InputError
 from bestarm.linalg import Candidates
 from bestarm.sources import open_source

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bestarm.arms import Arms
-from bestarm.designs.active import Index, Progress, optimal_design
+from bestarm.designs.active import optimal_design
 from bestarm.designs.many import shortened
 from bestarm.designs.newton import Floats
 from bestarm.designs.protocols import without_dust
+from bestarm.designs.reading import Index, Progress
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.transductive import Transductive
 from bestarm.errors import BudgetError, InputError, UnknownNameError

@@ -6,8 +6,9 @@ from math import prod
 import numpy as np
 
 from bestarm.core import Array, Random
-from bestarm.designs.active import Index, Solution, optimal_design
+from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.protocols import Design, Rounding, without_dust
+from bestarm.designs.reading import Index
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.trim import trim
 from bestarm.linalg import Candidates, span_coordinates
