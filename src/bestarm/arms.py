@@ -1,13 +1,10 @@
 """A person's table of candidates: read, checked, and encoded as features `(K, d)`."""
 
-import csv
-import io
 import math
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from reprlib import repr as shorten
 from typing import Any, Literal, TypeAlias
@@ -16,11 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bestarm.errors import ArmsError, UnknownNameError
+from bestarm.sheet import MISSING, Floats, Sheet, as_number, as_text, read_csv, read_file, read_frame, unique
 
-Floats: TypeAlias = NDArray[np.float64]
 Names: TypeAlias = Iterable[str] | None
 
-MISSING = frozenset({"", "?", "na", "nan", "null"})
 FEW_LEVELS = 20  # as many as this are plausible in any table, however short
 SCALES: dict[str, Callable[[Floats], tuple[float, float]]] = {
     "none": lambda values: (0.0, 1.0),
@@ -39,20 +35,39 @@ class Column:
     levels: tuple[str, ...] = ()
     baseline: str | None = None
 
+    @classmethod
+    def of(cls, sheet: Sheet, name: str, text: bool, scale: str, intercept: bool) -> "Column":
+        """Return how to encode a column: a number if half of its cells are, unless it is to be `text`."""
+        if scale not in SCALES:
+            raise UnknownNameError("scale", scale, SCALES)
+        there = [cell for cell in sheet.columns[name] if cell.lower() not in MISSING]
+        # A decimal comma counts as a number here, so that it is refused rather than read as a level.
+        numeric = sum(not math.isnan(as_number(cell.replace(",", "."))) for cell in there)
+        if there and 2 * numeric >= len(there) and not text:
+            values = sheet.numbers(name)
+            # A constant has no spread to divide by, and stays as it is.
+            with np.errstate(all="ignore"):
+                return cls(name, *SCALES["none" if (values == values[0]).all() else scale](values))
+        levels = tuple(sorted(set(sheet.texts(name))))
+        if len(levels) > max(FEW_LEVELS, len(there) / 2) and not text:
+            hint = "use it as id=, exclude= it, or name it categorical"
+            raise ArmsError(f"column {name!r}: too many levels, {len(levels)} in {len(there)} arms; {hint}")
+        return cls(name, levels=levels, baseline=levels[0] if intercept else None)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The name of each feature, such as "width" or "body=sedan"."""
         kept = tuple(f"{self.name}={level}" for level in self.levels if level != self.baseline)
         return kept if self.levels else (self.name,)
 
-    def encode(self, table: "_Table") -> Floats:
+    def encode(self, sheet: Sheet) -> Floats:
         """Return the features `(K, len(names))` of a table of K rows."""
         if self.levels:
-            cells = [f"{self.name}={cell}" for cell in table.texts(self.name, self.levels)]
+            cells = [f"{self.name}={cell}" for cell in sheet.texts(self.name, self.levels)]
             same = np.array(cells, dtype=object)[:, None] == np.array(self.names, dtype=object)
             return np.asarray(same, dtype=np.float64)
         with np.errstate(all="ignore"):
-            feature: Floats = (table.numbers(self.name)[:, None] - self.shift) / self.unit
+            feature: Floats = (sheet.numbers(self.name)[:, None] - self.shift) / self.unit
         if not np.isfinite(feature).all():
             raise ArmsError(f"column {self.name!r}: too large or too close to scale; use scale='none'")
         return feature
@@ -78,8 +93,8 @@ class Encoding:
     def apply(self, rows: Iterable[Mapping[str, object]]) -> Floats:
         """Return the features `(K, d)` of K rows, each a mapping from column to cell."""
         given = list(rows)
-        table = _Table({one.name: [_text(row.get(one.name)) for row in given] for one in self.columns})
-        parts = [one.encode(table) for one in self.columns]
+        sheet = Sheet({one.name: [as_text(row.get(one.name)) for row in given] for one in self.columns})
+        parts = [one.encode(sheet) for one in self.columns]
         return np.hstack([np.ones((len(given), int(self.intercept))), *parts])
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,7 +135,7 @@ class Arms:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", _array(self.features, "features", "K, d"))
-        _unique("feature", "name", self.names)
+        unique("feature", "name", self.names)
         if self.names != self.encoding.names or len(self.names) != self.features.shape[1]:
             raise ArmsError(f"{self.features.shape[1]} feature names expected; given {shorten(self.names)}")
         if len(self._rows) != len(self):
@@ -146,35 +161,34 @@ class Arms:
         cost: str | None = None,
     ) -> "Arms":
         """Take arms from an eager data frame: pandas, polars, or another that narwhals knows."""
-        table = frame if isinstance(frame, _Table) else _read_frame(frame)
-        count = len(next(iter(table.columns.values()), ()))
+        sheet = frame if isinstance(frame, Sheet) else read_frame(frame)
+        count = len(next(iter(sheet.columns.values()), ()))
         if not count:
             raise ArmsError("no arms: the table has no rows")
-        others = table.known(name for name in (id, cost) if name is not None)
-        rest = [name for name in table.columns if name not in others]
-        chosen, left, texts = map(table.known, (rest if features is None else features, exclude, categorical))
-        fitted = [table.fit(name, name in texts, scale, intercept) for name in chosen if name not in left]
+        others = sheet.known(name for name in (id, cost) if name is not None)
+        rest = [name for name in sheet.columns if name not in others]
+        chosen, left, texts = map(sheet.known, (rest if features is None else features, exclude, categorical))
+        fitted = [Column.of(sheet, name, name in texts, scale, intercept) for name in chosen if name not in left]
         if not fitted:
-            raise ArmsError(f"no column is left to be a feature, of {shorten(list(table.columns))}")
-        parts = {one: one.encode(table) for one in fitted}
+            raise ArmsError(f"no column is left to be a feature, of {shorten(list(sheet.columns))}")
+        parts = {one: one.encode(sheet) for one in fitted}
         kept = [one for one in fitted if (parts[one] != parts[one][:1]).any()] or fitted[: not intercept]
         notes = [f"column {one.name!r} is constant: dropped" for one in fitted if one not in kept]
         matrix = np.hstack([np.ones((count, int(intercept))), *(parts[one] for one in kept)])
         encoding = Encoding(tuple(kept), intercept)
-        ids = tuple(map(str, range(1, count + 1))) if id is None else tuple(table.columns[id])
-        costs = None if cost is None else table.numbers(cost, "or leave cost= out")
-        return cls(ids, matrix, encoding.names, encoding, costs, tuple(notes), table.columns)
+        ids = tuple(map(str, range(1, count + 1))) if id is None else tuple(sheet.columns[id])
+        costs = None if cost is None else sheet.numbers(cost, "or leave cost= out")
+        return cls(ids, matrix, encoding.names, encoding, costs, tuple(notes), sheet.columns)
 
     @classmethod
     def from_csv(cls, path: str | Path, **options: Any) -> "Arms":
         """Read arms from a CSV file with a header, "-" being standard input; options as in `from_frame`."""
-        return cls.from_frame(_read_csv(path), **options)
+        return cls.from_frame(read_csv(path), **options)
 
     @classmethod
     def from_file(cls, path: str | Path, **options: Any) -> "Arms":
         """Read arms from a .parquet file or folder, a .npy file with columns x1, x2, ..., or else a CSV file."""
-        kind = ".parquet" if Path(path).is_dir() else Path(path).suffix.lower()
-        return cls.from_frame(READERS.get(kind, _read_csv)(path), **options)
+        return cls.from_frame(read_file(path), **options)
 
     @classmethod
     def from_arrays(
@@ -192,9 +206,9 @@ class Arms:
         levels = {name: list(given) for name, given in factors.items()}
         rows = list(product(*levels.values()))
         texts = [name for name, given in levels.items() if any(isinstance(level, str) for level in given)]
-        table = _Table({name: [_text(row[j]) for row in rows] for j, name in enumerate(levels)})
+        sheet = Sheet({name: [as_text(row[j]) for row in rows] for j, name in enumerate(levels)})
         ids = (", ".join(f"{name}={level}" for name, level in zip(levels, row, strict=True)) for row in rows)
-        return replace(cls.from_frame(table, categorical=texts, intercept=intercept), ids=tuple(ids))
+        return replace(cls.from_frame(sheet, categorical=texts, intercept=intercept), ids=tuple(ids))
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], embed: Callable[[list[str]], ArrayLike]) -> "Arms":
@@ -219,7 +233,7 @@ class Arms:
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        return _unique("row", "id", self.ids)
+        return unique("row", "id", self.ids)
 
     def _findings(self) -> list[str]:
         alike: dict[bytes, list[str]] = {}
@@ -238,7 +252,7 @@ class Arms:
 
     def present(self, name: str) -> NDArray[np.bool_]:
         """Return which arms `(K,)` have something in a column of the table."""
-        _Table(self.table).known([name])
+        Sheet(self.table).known([name])
         return np.array([cell.lower() not in MISSING for cell in self.table[name]])
 
     def column(self, name: str, missing: Literal["error", "mean", "drop"] = "error") -> Floats:
@@ -249,7 +263,7 @@ class Arms:
         if not there.any():
             raise ArmsError(f"column {name!r}: expected numbers, found only missing cells")
         cells = np.where(there | (missing == "error"), np.array(self.table[name], dtype=object), "0").tolist()
-        values = _Table({name: cells}, [f"arm {one!r}" for one in self.ids]).numbers(name, "or set missing=")
+        values = Sheet({name: cells}, [f"arm {one!r}" for one in self.ids]).numbers(name, "or set missing=")
         return values[there] if missing == "drop" else np.where(there, values, values[there].mean())
 
     def subset(self, index: Iterable[int]) -> "Arms":
@@ -272,81 +286,6 @@ class Arms:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Columns of text cells, and what to call each row in an error."""
-
-    columns: Mapping[str, Sequence[str]]
-    places: Sequence[str] = ()
-
-    def known(self, names: Iterable[str]) -> list[str]:
-        listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
-        for name in listed:
-            if name not in self.columns:
-                raise ArmsError(str(UnknownNameError("column", str(name), self.columns)))
-        return listed
-
-    def error(self, row: int, name: str, expected: str, way_out: str) -> ArmsError:
-        place = self.places[row] if self.places else f"row {row + 1}"
-        found = shorten(self.columns[name][row])
-        return ArmsError(f"{place}, column {name!r}: expected {expected}, found {found}; fix it, {way_out}")
-
-    def numbers(self, name: str, way_out: str = "exclude the column, or name it categorical") -> Floats:
-        values = np.array([_number(cell) for cell in self.columns[name]], dtype=float)
-        for row in np.flatnonzero(np.isnan(values))[:1]:
-            comma = not math.isnan(_number(self.columns[name][row].replace(",", ".")))
-            raise self.error(row, name, "a number" + ", with a decimal point as in 1.5" * comma, way_out)
-        return values
-
-    def texts(self, name: str, known: Sequence[str] = ()) -> Sequence[str]:
-        for row, cell in enumerate(self.columns[name]):
-            if cell.lower() in MISSING or (known and cell not in known):
-                expected = f"one of the levels {shorten(known)}" if known else "a level"
-                raise self.error(row, name, expected, "or exclude the column")
-        return self.columns[name]
-
-    def fit(self, name: str, text: bool, scale: str, intercept: bool) -> Column:
-        """Return how to encode a column: a number if half of its cells are, unless it is to be `text`."""
-        if scale not in SCALES:
-            raise UnknownNameError("scale", scale, SCALES)
-        there = [cell for cell in self.columns[name] if cell.lower() not in MISSING]
-        # A decimal comma counts as a number here, so that it is refused rather than read as a level.
-        numeric = sum(not math.isnan(_number(cell.replace(",", "."))) for cell in there)
-        if there and 2 * numeric >= len(there) and not text:
-            values = self.numbers(name)
-            # A constant has no spread to divide by, and stays as it is.
-            with np.errstate(all="ignore"):
-                return Column(name, *SCALES["none" if (values == values[0]).all() else scale](values))
-        levels = tuple(sorted(set(self.texts(name))))
-        if len(levels) > max(FEW_LEVELS, len(there) / 2) and not text:
-            hint = "use it as id=, exclude= it, or name it categorical"
-            raise ArmsError(f"column {name!r}: too many levels, {len(levels)} in {len(there)} arms; {hint}")
-        return Column(name, levels=levels, baseline=levels[0] if intercept else None)
-
-
-def _text(cell: object) -> str:
-    return "" if cell is None else str(cell).strip()
-
-
-def _number(cell: str) -> float:
-    """Return the finite number a cell holds, else NaN."""
-    try:
-        value = math.nan if "_" in cell else float(cell)  # Python alone reads 1_000 as a number
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
-
-
-def _unique(kind: str, what: str, names: Iterable[str]) -> dict[str, int]:
-    """Return the position of each name; a blank or repeated one is refused."""
-    rows: dict[str, int] = {}
-    for row, name in enumerate(names):
-        if not name or rows.setdefault(name, row) != row:
-            both = f"s {rows[name] + 1} and" if name else ""
-            raise ArmsError(f"{kind}{both} {row + 1}: the {what} is {name!r}; each needs its own")
-    return rows
-
-
 def _array(given: ArrayLike, what: str, shape: str) -> Floats:
     """Return a read-only copy, all finite, with the axes that `shape` names."""
     try:
@@ -359,71 +298,3 @@ def _array(given: ArrayLike, what: str, shape: str) -> Floats:
         raise ArmsError(f"{what} must be finite numbers; found {array[tuple(spot)]} in row {spot[0] + 1}")
     array.setflags(write=False)
     return array
-
-
-def _read_frame(frame: Any) -> _Table:
-    import narwhals.stable.v1 as nw
-
-    try:
-        columns = list(nw.from_native(frame, eager_only=True).iter_columns())
-    except (TypeError, ValueError) as error:
-        raise ArmsError(f"expected an eager data frame such as pandas or polars; {error}") from error
-    zips = {str(one.name): zip(one.to_list(), one.is_null().to_list(), strict=True) for one in columns}
-    return _Table({name: ["" if null else _text(cell) for cell, null in some] for name, some in zips.items()})
-
-
-def _delimiter(lines: Sequence[str]) -> str:
-    """Return the mark that cuts the first records alike, else the one that cuts the header most."""
-    widths: dict[str, list[int]] = {}
-    for mark in ",;\t":
-        widths[mark] = [len(cells) for cells in islice(csv.reader(lines, delimiter=mark), 20) if cells] or [0]
-    return max(widths, key=lambda mark: (len(set(widths[mark])) == 1 < widths[mark][0], widths[mark][0]))
-
-
-def _read_csv(path: str | Path) -> _Table:
-    source = "standard input" if str(path) == "-" else str(path)
-    records: list[tuple[str, list[str]]] = []
-    try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
-        lines = list(io.StringIO(data.decode("utf-8-sig"), newline=""))
-        reader, line = csv.reader(lines, delimiter=_delimiter(lines), strict=True, skipinitialspace=True), 1
-        for record in reader:
-            if len(record) > 1 or any(record):
-                records.append((f"{source}: row {len(records)} (line {line})", record))
-            line = reader.line_num + 1
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ArmsError(f"{source}: expected a CSV file in UTF-8; {error}") from error
-    if b"\0" in data or len(records) < 2:
-        raise ArmsError(f"{source}: no arms: expected text, a header and then a row for each arm")
-    rows, header = records[1:], _unique(f"{source}: column", "name", map(str.strip, records[0][1]))
-    if "0" not in header and not any(math.isnan(_number(name)) for name in header):  # pandas writes 0,1,2
-        raise ArmsError(f"{source}: expected a header of names, found the numbers {shorten([*header])}")
-    for place, cells in rows:
-        if len(cells) != len(header):
-            raise ArmsError(f"{place}: {len(header)} cells expected, as in the header; {len(cells)} found")
-    columns = {name: [cells[j].strip() for _, cells in rows] for name, j in header.items()}
-    return _Table(columns, [place for place, _ in rows])
-
-
-def _read_parquet(path: str | Path) -> _Table:
-    from bestarm.sources.parquet import parquet_cells
-
-    return _Table(*parquet_cells(Path(path)))
-
-
-def _read_npy(path: str | Path) -> _Table:
-    try:
-        table = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ArmsError(f"{path}: expected a .npy file of numbers; {error}") from error
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise ArmsError(f"{path}: expected K rows of d numbers; found the shape {table.shape} of {table.dtype}")
-    columns = {f"x{j}": [str(cell) for cell in column.tolist()] for j, column in enumerate(table.T, 1)}
-    return _Table(columns, [f"{path}: row {row}" for row in range(1, len(table) + 1)])
-
-
-READERS: dict[str, Callable[[str | Path], _Table]] = {
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
-    ".npy": _read_npy,
-}

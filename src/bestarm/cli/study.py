@@ -10,7 +10,7 @@ import click
 
 from bestarm.arms import Arms
 from bestarm.cli.app import FORMAT, main, print_table, say
-from bestarm.cli.run import observer
+from bestarm.cli.request import observer
 from bestarm.cli.run import run as run_command
 from bestarm.errors import BestArmError, InputError
 from bestarm.study import (

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
-from bestarm.arms import MISSING
 from bestarm.errors import InputError
+from bestarm.sheet import MISSING
 from bestarm.study import results
 from bestarm.study.fold import StudyState
 from bestarm.study.storage import Record

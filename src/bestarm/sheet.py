@@ -1,0 +1,159 @@
+"""A person's table as it was written: columns of text, read from a frame, CSV, Parquet or .npy, and checked."""
+
+import csv
+import io
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from reprlib import repr as shorten
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bestarm.errors import ArmsError, UnknownNameError
+
+Floats: TypeAlias = NDArray[np.float64]
+
+MISSING = frozenset({"", "?", "na", "nan", "null"})
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Columns of text cells, and what to call each row in an error."""
+
+    columns: Mapping[str, Sequence[str]]
+    places: Sequence[str] = ()
+
+    def known(self, names: Iterable[str]) -> list[str]:
+        """Return `names` once each, or refuse one that is not a column."""
+        listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+        for name in listed:
+            if name not in self.columns:
+                raise ArmsError(str(UnknownNameError("column", str(name), self.columns)))
+        return listed
+
+    def error(self, row: int, name: str, expected: str, way_out: str) -> ArmsError:
+        """Return an error that says where a cell is, what it holds, and what was expected there."""
+        place = self.places[row] if self.places else f"row {row + 1}"
+        found = shorten(self.columns[name][row])
+        return ArmsError(f"{place}, column {name!r}: expected {expected}, found {found}; fix it, {way_out}")
+
+    def numbers(self, name: str, way_out: str = "exclude the column, or name it categorical") -> Floats:
+        """Return a column as finite numbers `(K,)`, or refuse the first cell that is none."""
+        values = np.array([as_number(cell) for cell in self.columns[name]], dtype=float)
+        for row in np.flatnonzero(np.isnan(values))[:1]:
+            comma = not math.isnan(as_number(self.columns[name][row].replace(",", ".")))
+            raise self.error(row, name, "a number" + ", with a decimal point as in 1.5" * comma, way_out)
+        return values
+
+    def texts(self, name: str, known: Sequence[str] = ()) -> Sequence[str]:
+        """Return a column as levels, none missing and all among those `known`, where given."""
+        for row, cell in enumerate(self.columns[name]):
+            if cell.lower() in MISSING or (known and cell not in known):
+                expected = f"one of the levels {shorten(known)}" if known else "a level"
+                raise self.error(row, name, expected, "or exclude the column")
+        return self.columns[name]
+
+
+def as_text(cell: object) -> str:
+    """Return what a cell says, "" where it holds nothing."""
+    return "" if cell is None else str(cell).strip()
+
+
+def as_number(cell: str) -> float:
+    """Return the finite number a cell holds, else NaN."""
+    try:
+        value = math.nan if "_" in cell else float(cell)  # Python alone reads 1_000 as a number
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def unique(kind: str, what: str, names: Iterable[str]) -> dict[str, int]:
+    """Return the position of each name; a blank or repeated one is refused."""
+    rows: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if not name or rows.setdefault(name, row) != row:
+            both = f"s {rows[name] + 1} and" if name else ""
+            raise ArmsError(f"{kind}{both} {row + 1}: the {what} is {name!r}; each needs its own")
+    return rows
+
+
+def read_frame(frame: Any) -> Sheet:
+    """Read an eager data frame: pandas, polars, or another that narwhals knows."""
+    import narwhals.stable.v1 as nw
+
+    try:
+        columns = list(nw.from_native(frame, eager_only=True).iter_columns())
+    except (TypeError, ValueError) as error:
+        raise ArmsError(f"expected an eager data frame such as pandas or polars; {error}") from error
+    zips = {str(one.name): zip(one.to_list(), one.is_null().to_list(), strict=True) for one in columns}
+    return Sheet({name: ["" if null else as_text(cell) for cell, null in some] for name, some in zips.items()})
+
+
+def read_file(path: str | Path) -> Sheet:
+    """Read a .parquet file or folder, a .npy file with columns x1, x2, ..., or else a CSV file."""
+    kind = ".parquet" if Path(path).is_dir() else Path(path).suffix.lower()
+    return READERS.get(kind, read_csv)(path)
+
+
+def read_csv(path: str | Path) -> Sheet:
+    """Read a CSV file in UTF-8 with a header, "-" being standard input."""
+    source = "standard input" if str(path) == "-" else str(path)
+    records: list[tuple[str, list[str]]] = []
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        lines = list(io.StringIO(data.decode("utf-8-sig"), newline=""))
+        reader, line = csv.reader(lines, delimiter=_delimiter(lines), strict=True, skipinitialspace=True), 1
+        for record in reader:
+            if len(record) > 1 or any(record):
+                records.append((f"{source}: row {len(records)} (line {line})", record))
+            line = reader.line_num + 1
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ArmsError(f"{source}: expected a CSV file in UTF-8; {error}") from error
+    if b"\0" in data or len(records) < 2:
+        raise ArmsError(f"{source}: no arms: expected text, a header and then a row for each arm")
+    rows, header = records[1:], unique(f"{source}: column", "name", map(str.strip, records[0][1]))
+    if "0" not in header and not any(math.isnan(as_number(name)) for name in header):  # pandas writes 0,1,2
+        raise ArmsError(f"{source}: expected a header of names, found the numbers {shorten([*header])}")
+    for place, cells in rows:
+        if len(cells) != len(header):
+            raise ArmsError(f"{place}: {len(header)} cells expected, as in the header; {len(cells)} found")
+    columns = {name: [cells[j].strip() for _, cells in rows] for name, j in header.items()}
+    return Sheet(columns, [place for place, _ in rows])
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """Return the mark that cuts the first records alike, else the one that cuts the header most."""
+    widths: dict[str, list[int]] = {}
+    for mark in ",;\t":
+        widths[mark] = [len(cells) for cells in islice(csv.reader(lines, delimiter=mark), 20) if cells] or [0]
+    return max(widths, key=lambda mark: (len(set(widths[mark])) == 1 < widths[mark][0], widths[mark][0]))
+
+
+def _read_parquet(path: str | Path) -> Sheet:
+    from bestarm.sources.parquet import parquet_cells
+
+    return Sheet(*parquet_cells(Path(path)))
+
+
+def _read_npy(path: str | Path) -> Sheet:
+    try:
+        table = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ArmsError(f"{path}: expected a .npy file of numbers; {error}") from error
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise ArmsError(f"{path}: expected K rows of d numbers; found the shape {table.shape} of {table.dtype}")
+    columns = {f"x{j}": [str(cell) for cell in column.tolist()] for j, column in enumerate(table.T, 1)}
+    return Sheet(columns, [f"{path}: row {row}" for row in range(1, len(table) + 1)])
+
+
+READERS: dict[str, Callable[[str | Path], Sheet]] = {
+    ".parquet": _read_parquet,
+    ".pq": _read_parquet,
+    ".npy": _read_npy,
+}
