@@ -1,16 +1,16 @@
 """`bestarm run` for tables that are read in blocks."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bestarm import bounds, catalog, live, report, spec
+from bestarm import bounds, catalog, live, report
 from bestarm.bandits import Gaussian
 from bestarm.cli import tables
 from bestarm.cli.app import print_answer, say
+from bestarm.cli.request import Request
 from bestarm.cli.tables import Ids, PassBar, chosen, open_table, shape
 from bestarm.core import Array, Pulls, Totals, namespace
 from bestarm.errors import ArmsError, BudgetWarning, InputError, PullError, RewardError
@@ -25,43 +25,34 @@ ONLY = "gse-lin-fwg"
 NORMAL = 1.959964  # 97.5 % quantile of the normal distribution: intervals hold with 95 %
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was asked of `bestarm run`, as far as a big table allows it."""
-
-    path: str
-    budget: int
-    id_column: str | None
-    feature: tuple[str, ...]
-    exclude: tuple[str, ...]
-    intercept: bool
-    simulate: str | None
-    noise_variance: float | None
-    observe: Any
-    eta: float | None
-    minimize: bool
-    seed: int | None
-    log_file: Path | None
+def is_big(path: str) -> bool:
+    """Return whether a table is to be read in blocks."""
+    return tables.in_blocks(path) and shape(path)[0] > tables.SMALL
 
 
-def refuse(path: str, policy: str | None, model: str | None, others: dict[str, Any]) -> None:
+def _refuse(asked: Request) -> None:
     """Refuse what only works on a table that is read as a whole."""
+    path, policy, model = asked.arms_file, asked.policy_name, asked.model_name
     rows = f"{path} has {shape(path)[0]:,} rows, and above {tables.SMALL:,} a table is read in blocks"
     if policy not in (None, ONLY) or model not in (None, "linear"):
         given = f"--policy {policy}" if policy not in (None, ONLY) else f"--model {model}"
         raise InputError(f"{given} needs all arms in memory: {rows}; only --policy {ONLY} can, or give fewer rows")
-    for option, value in others.items():
+    whole = {"--label": asked.label, "--categorical": asked.categorical, "--scale": asked.scale != "none"}
+    whole |= {"--missing": asked.missing != "error", "--rounds": asked.rounds, "--report": asked.report_file}
+    for option, value in whole.items():
         if value:
             raise InputError(f"{option} needs all arms in memory: {rows}; leave it out, or give fewer rows")
 
 
-def run_big(asked: Request, style: str) -> None:
+def run_big(asked: Request) -> None:
     """Find the best arm of a table of any length and print it."""
+    _refuse(asked)
+    observe: Any = None if asked.pull is None else asked.observer()
     apart = [name for name in (asked.id_column, asked.simulate) if name is not None]
-    total, names = shape(asked.path)
+    total, names = shape(asked.arms_file)
     columns = chosen(names, asked.feature, asked.exclude, apart)
-    source = open_table(asked.path, columns, intercept=asked.intercept)
-    ids = Ids(asked.path, asked.id_column)
+    source = open_table(asked.arms_file, columns, intercept=asked.intercept)
+    ids = Ids(asked.arms_file, asked.id_column)
     elimination = catalog.policy(ONLY, **({} if asked.eta is None else {"eta": asked.eta}))
     policy = Streamed(elimination, switch=tables.SMALL)
     rewards = Rewards(elimination.model, asked.minimize)
@@ -72,22 +63,13 @@ def run_big(asked: Request, style: str) -> None:
             f"{BudgetWarning.__name__}: {first} pulls in the first stage cannot determine {source.columns} dimensions; "
             "more budget, fewer features or a larger eta would help"
         )
-    about: dict[str, Any] = {
-        "arms": hashlib.sha256(repr((Path(asked.path).name, total, source.names)).encode()).hexdigest()[:16],
-        "policy": spec.to_dict(policy),
-        "budget": asked.budget,
-        "minimize": asked.minimize,
-        "seed": asked.seed,
-    }
-    log = live.Log.open(asked.log_file, about) if asked.log_file else None
-    seed = log.header["seed"] if log else live.fresh_seed() if asked.seed is None else asked.seed
+    table = repr((Path(asked.arms_file).name, total, source.names)).encode()
+    log, seed = asked.open_log(asked.about(table, policy))
     stages: list[dict[str, Any]] = []
     with PassBar() as bar:
         truth = None if asked.simulate is None else _Truth.of(bar, asked)
         names_of: Any = ids  # a sequence in all that is asked of it
-        bandit = truth or _Lookup(
-            None, names_of, asked.observe, asked.noise_variance, rewards.better, rewards.allowed, log
-        )
+        bandit = truth or _Lookup(None, names_of, observe, asked.noise_variance, rewards.better, rewards.allowed, log)
         if log is not None and log.count:
             bar.say(f"resuming: {log.count} rewards are in {log.path}")
 
@@ -106,7 +88,7 @@ def run_big(asked: Request, style: str) -> None:
     if truth is not None:
         row |= truth.verdict(done.arm, ids)
     counts = dict(zip(ids.of(done.rows), (int(n) for n in done.counts), strict=True))
-    print_answer(row, {"counts": counts, "by_stage": stages}, style)
+    print_answer(row, {"counts": counts, "by_stage": stages}, asked.style)
 
 
 class _Lookup(live.Live):
@@ -135,7 +117,7 @@ class _Truth:
         variance = asked.noise_variance
         if variance is None or variance < 0:
             raise InputError("simulated rewards need --noise-variance, a number not below 0")
-        column = open_table(asked.path, [str(asked.simulate)])
+        column = open_table(asked.arms_file, [str(asked.simulate)])
         sign = -1 if asked.minimize else 1
         best, row, bad = bar.over(column).sweep(_Best(sign), _better)
         if bad >= 0:

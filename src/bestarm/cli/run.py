@@ -1,20 +1,19 @@
 """`bestarm run` and `bestarm policies`."""
 
-import hashlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from bestarm import catalog, live, report, spec
+from bestarm import catalog, live, report
 from bestarm.account import Account, Accountant, StageAccount
 from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
-from bestarm.cli import big, tables
+from bestarm.cli import big
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
+from bestarm.cli.request import Request
 from bestarm.core import Problem, Pullable
 from bestarm.errors import BudgetWarning, InputError, PullError, RewardError
 from bestarm.models.glm import GLM, Logistic
@@ -71,102 +70,38 @@ from bestarm.version import __version__
     "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a .html or .png report."
 )
 @FORMAT
-def run(
-    arms_file: str,
-    budget: int,
-    id_column: str | None,
-    label: tuple[str, ...],
-    feature: tuple[str, ...],
-    exclude: tuple[str, ...],
-    categorical: tuple[str, ...],
-    scale: str,
-    intercept: bool,
-    simulate: str | None,
-    missing: str,
-    noise_variance: float | None,
-    pull: str | None,
-    pull_timeout: float | None,
-    model_name: str | None,
-    policy_name: str | None,
-    rounds: int | None,
-    eta: float | None,
-    minimize: bool,
-    seed: int | None,
-    log_file: Path | None,
-    report_file: Path | None,
-    style: str,
-) -> None:
+def run(**options: Any) -> None:
     """Find the best arm of a table: `bestarm run cars.csv --budget 4000 --pull './measure {id}'`.
 
     A .parquet file (or folder of them) or a .npy file (columns x1, x2, ...) of more than 100,000 rows is read in
     blocks, by gse-lin-fwg alone: beyond a dozen bytes a row, memory does not grow with it. Row numbers count from 1.
     """
-    if (simulate is None) == (pull is None):
-        raise click.UsageError("say where rewards come from: either --simulate COLUMN or --pull 'command {id}'")
-    if report_file is not None and report_file.suffix.lower() not in {".html", ".png"}:
-        raise click.UsageError(f"--report takes a .html or .png file; given {report_file.name!r}")
-    if tables.in_blocks(arms_file) and tables.shape(arms_file)[0] > tables.SMALL:
-        whole = {"--label": label, "--categorical": categorical, "--scale": scale != "none"}
-        whole |= {"--missing": missing != "error", "--rounds": rounds}
-        big.refuse(arms_file, policy_name, model_name, whole | {"--report": report_file})
-        observe = None if pull is None else observer(pull, pull_timeout)
-        request = big.Request(
-            path=arms_file,
-            budget=budget,
-            id_column=id_column,
-            feature=feature,
-            exclude=exclude,
-            intercept=intercept,
-            simulate=simulate,
-            noise_variance=noise_variance,
-            observe=observe,
-            eta=eta,
-            minimize=minimize,
-            seed=seed,
-            log_file=log_file,
-        )
-        big.run_big(request, style)
+    asked = Request(**options)
+    _check(asked)
+    if big.is_big(asked.arms_file):
+        big.run_big(asked)
         return
-    policy, model = _policy(policy_name, model_name, eta, rounds)
-    rewards = Rewards(model, minimize)
-    apart = {*exclude, *label, *([simulate] if simulate else [])}
-    arms = Arms.from_file(
-        arms_file,
-        id=id_column,
-        features=feature or None,
-        exclude=() if feature else tuple(sorted(apart - {id_column})),
-        categorical=categorical,
-        scale=scale,
-        intercept=intercept,
-    )
-    means = None
-    if simulate is not None:
-        arms, means = _truth(arms, simulate, missing, scale)
-    ids = _labels(arms, label)
+    policy, model = _policy(asked)
+    rewards = Rewards(model, asked.minimize)
+    arms, means = _arms(asked)
+    ids = _labels(arms, asked.label)
     say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *_id_like(arms))
-    problem = Problem(arms.features, budget, noise_variance)
-    about = {
-        "arms": hashlib.sha256(repr(ids).encode() + arms.features.tobytes()).hexdigest()[:16],
-        "policy": spec.to_dict(policy),
-        "budget": budget,
-        "minimize": minimize,
-        "seed": seed,
-    }
-    log = live.Log.open(log_file, about) if log_file else None
-    about["seed"] = log.header["seed"] if log else live.fresh_seed() if seed is None else seed
-    bar = _bar(budget)
+    problem = Problem(arms.features, asked.budget, asked.noise_variance)
+    about = asked.about(repr(ids).encode() + arms.features.tobytes(), policy)
+    log, seed = asked.open_log(about)
+    bar = _bar(asked.budget)
     if means is not None:
-        bandit: Any = _simulated(arms.features, means, model, noise_variance, minimize)
+        bandit: Any = _simulated(arms.features, means, model, asked.noise_variance, asked.minimize)
     else:
-        observe, turn = observer(str(pull), pull_timeout), (rewards.better, rewards.allowed)
-        bandit = live.Live(arms.features, arms.ids, observe, noise_variance, *turn, log, bar.update)
+        observe, turn = asked.observer(), (rewards.better, rewards.allowed)
+        bandit = live.Live(arms.features, arms.ids, observe, asked.noise_variance, *turn, log, bar.update)
     accountant = Accountant(policy, model, ids, rewards.natural)
-    account, found = _play(policy, bandit, problem, about["seed"], accountant, bar, log)
-    _answer(account, found, means, ids, minimize, about["seed"], style)
-    if report_file is not None:
-        about |= {"command": " ".join(["bestarm", *sys.argv[1:]]), "version": __version__}
-        report.write(account, report_file, about)
-        say(f"report written to {report_file}")
+    account, found = _play(policy, bandit, problem, seed, accountant, bar, log)
+    _answer(account, found, means, ids, seed, asked)
+    if asked.report_file is not None:
+        about |= {"seed": seed, "command": " ".join(["bestarm", *sys.argv[1:]]), "version": __version__}
+        report.write(account, asked.report_file, about)
+        say(f"report written to {asked.report_file}")
 
 
 @main.command()
@@ -176,25 +111,46 @@ def policies(style: str) -> None:
     print_table([{"policy": name, "about": catalog.ENTRIES[name].about} for name in catalog.names()], style)
 
 
-def _policy(policy_name: str | None, model_name: str | None, eta: float | None, rounds: int | None) -> tuple[Any, Any]:
-    name = policy_name or catalog.default_policy(model_name)
-    settings: dict[str, Any] = {} if eta is None else {"eta": eta}
-    if rounds is not None:
+def _check(asked: Request) -> None:
+    if (asked.simulate is None) == (asked.pull is None):
+        raise click.UsageError("say where rewards come from: either --simulate COLUMN or --pull 'command {id}'")
+    if asked.report_file is not None and asked.report_file.suffix.lower() not in {".html", ".png"}:
+        raise click.UsageError(f"--report takes a .html or .png file; given {asked.report_file.name!r}")
+
+
+def _policy(asked: Request) -> tuple[Any, Any]:
+    """Return the policy and its model."""
+    name = asked.policy_name or catalog.default_policy(asked.model_name)
+    settings: dict[str, Any] = {} if asked.eta is None else {"eta": asked.eta}
+    if asked.rounds is not None:
         if not isinstance(catalog.policy(name), Auto):
             raise InputError(f"--rounds is for the policy auto; {name} has stages or single pulls of its own")
-        settings["rounds"] = rounds
-    if policy_name and model_name:
-        settings["model"] = catalog.model(model_name)
+        settings["rounds"] = asked.rounds
+    if asked.policy_name and asked.model_name:
+        settings["model"] = catalog.model(asked.model_name)
     policy = catalog.policy(name, **settings)
     inner = getattr(policy, "policy", policy)
-    return policy, getattr(inner, "model", None) or catalog.model(model_name or "linear")
+    return policy, getattr(inner, "model", None) or catalog.model(asked.model_name or "linear")
 
 
-def _truth(arms: Arms, column: str, missing: str, scale: str) -> tuple[Arms, Any]:
-    if missing == "drop":
-        arms = arms.subset(np.flatnonzero(arms.present(column)))
-    means = arms.column(column, missing="mean" if missing == "mean" else "error")
-    if scale == "minmax":
+def _arms(asked: Request) -> tuple[Arms, Any]:
+    """Return the arms of the table and, where rewards are simulated, their true means `(K,)`."""
+    apart = {*asked.exclude, *asked.label, *([asked.simulate] if asked.simulate else [])}
+    arms = Arms.from_file(
+        asked.arms_file,
+        id=asked.id_column,
+        features=asked.feature or None,
+        exclude=() if asked.feature else tuple(sorted(apart - {asked.id_column})),
+        categorical=asked.categorical,
+        scale=asked.scale,
+        intercept=asked.intercept,
+    )
+    if asked.simulate is None:
+        return arms, None
+    if asked.missing == "drop":
+        arms = arms.subset(np.flatnonzero(arms.present(asked.simulate)))
+    means = arms.column(asked.simulate, missing="mean" if asked.missing == "mean" else "error")
+    if asked.scale == "minmax":
         low, high = means.min(), means.max()
         means = (means - low) / (high - low if high > low else 1.0)
     return arms, means
@@ -227,12 +183,6 @@ def _simulated(features: Any, means: Any, model: Any, variance: float | None, mi
     if variance is None or variance < 0:
         raise InputError("simulated rewards need --noise-variance, a number not below 0")
     return Bandit(features, -means if minimize else means, Gaussian(variance))
-
-
-def observer(pull: str, timeout: float | None) -> Callable[[str], float]:
-    if "{id}" not in pull and ":" in pull and " " not in pull:
-        return live.function(pull)
-    return live.command(pull, timeout)
 
 
 def _play(
@@ -282,12 +232,10 @@ def _stage_line(stage: StageAccount, stages: int) -> str:
     return f"{line}; ahead: {lead.arm} at {report.number(lead.mean)}{spread}"
 
 
-def _answer(
-    account: Account, found: int, means: Any, ids: tuple[str, ...], minimize: bool, seed: int, style: str
-) -> None:
+def _answer(account: Account, found: int, means: Any, ids: tuple[str, ...], seed: int, asked: Request) -> None:
     row: dict[str, Any] = account.row() | {"seed": seed}
     if means is not None:
-        best = int(np.argmin(means) if minimize else np.argmax(means))
+        best = int(np.argmin(means) if asked.minimize else np.argmax(means))
         row |= {
             "true_best": ids[best],
             "true_mean": float(means[found]),
@@ -298,7 +246,7 @@ def _answer(
         for s in account.stages
     ]
     more = {"counts": account.counts, "by_stage": stages} | ({"belief": account.belief} if account.belief else {})
-    print_answer(row, more, style)
+    print_answer(row, more, asked.style)
 
 
 def _bar(budget: int) -> Any:

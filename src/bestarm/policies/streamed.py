@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
-from bestarm.designs.active import Index, Solution, optimal_design
+from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.many import Sparse
 from bestarm.designs.newton import Floats
+from bestarm.designs.reading import Index
 from bestarm.errors import BudgetError, InputError
 from bestarm.linalg import moment, one_thread, symmetric_inverse, top
 from bestarm.models.linear import Linear, Projected
