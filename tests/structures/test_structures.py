@@ -241,6 +241,30 @@ def test_separate_means_keep_the_hedge(features, known):
     assert np.isclose(np.sort(mixture.weight[0]), raised / (1 + raised - mixture.kinds[0, place]), rtol=1e-6).any()
 
 
+def test_where_arms_were_scaled_to_a_sphere_small_residuals_are_timid(rng):
+    arms = rng.standard_normal((30, 4))
+    unit = arms / np.linalg.norm(arms, axis=1, keepdims=True)
+    nearly = unit * (1 + arms / 100)
+    for features, timid in ((arms, 0), (unit, 1), (1000 * unit + 100, 1), (unit[:5], 0), (nearly, 0)):
+        made = structures(features, 60, KINDS, Scaling())
+        bent = [h for h in made.hypotheses if "residual" in h.kind]
+        assert {(round(float(h.scales[1]) * 60 / len(features), 6), h.timid) for h in bent} == {(1.5, timid), (6.0, 0)}
+        assert all(h.timid == 0 for h in made.hypotheses if h not in bent)
+
+
+def test_timid_hypotheses_weigh_but_do_not_stand_for_their_kind(rng):
+    arms = rng.standard_normal((30, 4))
+    unit = arms / np.linalg.norm(arms, axis=1, keepdims=True)
+    counts, sums = np.full(30, 4.0), 4 * unit[:, 0] + rng.standard_normal(30)
+    known = Tally(counts, sums, sums**2 / 4 + rng.chisquare(3, 30))
+    made = structures(unit, 120, KINDS, Scaling())
+    careful, open_ = (weigh(m, KINDS, known, 0.15, len(KINDS), 256) for m in (made, made.outspoken()))
+    np.testing.assert_array_equal(careful.kinds, open_.kinds)
+    np.testing.assert_array_equal(careful.weight, open_.weight)
+    sizes = [[p.scales[1][0] * 4 for p in m.pieces if "exponential" in p.posterior.names[1:]] for m in (careful, open_)]
+    np.testing.assert_allclose(sizes, [[6.0, 6.0], [1.5, 1.5]])
+
+
 def test_products_of_features_of_two_levels_are_all_but_their_squares(rng):
     standard = standardised(5.0 + 3.0 * ((np.arange(16)[:, None] >> np.arange(4)) & 1))
     assert two_levels(standard) == 1

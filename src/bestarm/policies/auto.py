@@ -205,7 +205,7 @@ class Auto:
         again = state.opinion is None or pulls.arms.shape[-1] > 1 or spent >= self.refresh * state.fresh
         place = None if again else _place(state.opinion.arms, pulls.arms[..., 0])
         if place is None:
-            return replace(state, fresh=spent, opinion=self._opinion(state, self.exploring))
+            return replace(state, fresh=spent, opinion=self._opinion(state, state.made, self.exploring))
         times = xp.astype(pulls.times[..., 0], totals.sums.dtype)
         return replace(state, opinion=state.opinion.after(place, times, totals.sums[..., 0]))
 
@@ -216,7 +216,7 @@ class Auto:
         if state.spent == 0:
             xp = namespace(state.known.sums)
             return xp.zeros(state.known.sums.shape[:-1], dtype=xp.int64)
-        o = self._opinion(state, self.kinds)
+        o = self._opinion(state, state.made.outspoken(), self.kinds)
         xp = namespace(o.mean)
         variance = xp.linalg.diagonal(o.covariance)
         apart = variance[..., :, None] + variance[..., None, :] - 2 * o.covariance
@@ -229,7 +229,7 @@ class Auto:
         """Return the weight of every kind of hypothesis in a run by itself, the largest first."""
         if not isinstance(state, Trial) or state.spent == 0:
             return {}
-        found = self._opinion(state, self.kinds).kinds
+        found = self._opinion(state, state.made, self.kinds).kinds
         weights = {kind.name: float(found[j]) for j, kind in enumerate(self.kinds)}
         return dict(sorted(weights.items(), key=lambda item: -item[1]))
 
@@ -319,11 +319,11 @@ class Auto:
         best = xp.argmax(xp.where(coverage.fresh, reach, -xp.inf * xp.ones_like(reach)), axis=-1)
         return xp.where(short & xp.any(coverage.fresh, axis=-1), best, arm)
 
-    def _opinion(self, state: Trial, kinds: tuple[Kind, ...]) -> Opinion:
-        """Return the opinion that all rewards so far lead to, among some kinds of hypotheses."""
+    def _opinion(self, state: Trial, made: Structures, kinds: tuple[Kind, ...]) -> Opinion:
+        """Return the opinion that all rewards so far lead to, among some kinds of the hypotheses `made`."""
         xp = namespace(state.known.sums)
         batch = state.known.sums.shape[:-1]
-        mixture, odds = read(state.made, kinds, state.known, self.hedge, self.kept, self.working)
+        mixture, odds = read(made, kinds, state.known, self.hedge, self.kept, self.working)
         arms = self._working(mixture)
         mean, covariance = mixture.moments(arms)
         found = (arms, mixture.weight, mean, covariance, mixture.noise, mixture.kinds, mixture.doubt)

@@ -67,6 +67,12 @@ def roundness(features: Array) -> Array:
     return xp.maximum(1 - spread / UNEVEN**2, 0.0)
 
 
+def scaled(round: Array, arms: int, width: int) -> Array:
+    """Return 1 `(...)` where the arms lie on a sphere to the last digit, as more than d + 1 do only when put there."""
+    exact = namespace(round).astype(round > 1 - 1e-6, round.dtype)
+    return exact if arms > width + 1 else 0 * exact
+
+
 def anchored(features: Array, sphere: Array, round: Array) -> Array:
     """Return features `(..., K, d + 1)` seen from where a line is likely to be 0.
 

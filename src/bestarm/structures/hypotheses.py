@@ -17,6 +17,7 @@ from bestarm.structures.bases import (
     linear_base,
     products,
     roundness,
+    scaled,
     sphere_centred,
     standardised,
     terms,
@@ -40,6 +41,7 @@ class Hypothesis:
     log_prior: Array | float
     term: str | None = None  # the base of which one feature, nobody knows which, counts too
     size: Array | None = None  # its scale `(...)` in units of σ²
+    timid: Array | float = 0.0  # 1 where it weighs, but does not stand for its kind, 0 elsewhere, `(...)`
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,10 @@ class Structures:
         names = {kind.name for kind in kinds}
         return replace(self, hypotheses=tuple(h for h in self.hypotheses if h.kind in names))
 
+    def outspoken(self) -> "Structures":
+        """Return the same hypotheses, none of them timid: what pulls are chosen by is one thing, the answer another."""
+        return replace(self, hypotheses=tuple(replace(h, timid=0.0) for h in self.hypotheses))
+
     def members(self, kind: str) -> list[int]:
         """Return the places of the hypotheses of a kind."""
         return [j for j, h in enumerate(self.hypotheses) if h.kind == kind]
@@ -72,6 +78,7 @@ class Arms:
     features: int
     budget: int
     round: Array  # 1 on a sphere, 0 on none, (...)
+    scaled: Array  # 1 where they were scaled to lie on a sphere, 0 elsewhere, (...)
     levels: Array  # 1 where every feature has two levels at most, 0 elsewhere, (...)
     bases: dict[str, Base]
 
@@ -123,7 +130,8 @@ class Line:
 
     Arms on a sphere were scaled to lie there, and zero is where they were scaled from; for other arms it is their
     middle, if any (`bases.anchored`). So between `on_sphere` and `off_sphere` is added to the log prior weight.
-    `residuals` adds a smooth residual of variance ρ K/B: as large as the budget can just see, if spread evenly.
+    `residuals` adds a smooth residual of variance ρ K/B: as large as the budget can just see, if spread evenly. Where
+    arms were scaled to lie on a sphere little else doubts the line, so pulls are chosen by the largest ρ there.
     """
 
     name: str
@@ -155,7 +163,8 @@ class Line:
             for rho in self.residuals:
                 size, share = rho * arms.count / arms.budget, prior - log(len(self.residuals))
                 scales, own = ((scale,), size) if self.residual == "own" else ((scale, size * one), 0.0)
-                made.append(Hypothesis(self.name, self.needs, scales, own, self.intercept, share))
+                timid = arms.scaled if rho < max(self.residuals) else 0.0
+                made.append(Hypothesis(self.name, self.needs, scales, own, self.intercept, share, timid=timid))
             if not self.residuals:
                 made.append(Hypothesis(self.name, self.needs, (scale,), 0.0, self.intercept, prior))
         return made
@@ -275,7 +284,7 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
         make.pop("products", None)
     needed = dict.fromkeys(name for kind in kinds for name in kind.needs)
     bases = {name: make[name]() for name in needed if name in make}
-    arms = Arms(count, width, budget, round, two_levels(standard), bases)
+    arms = Arms(count, width, budget, round, scaled(round, count, width), two_levels(standard), bases)
     made = [h for kind in kinds for h in kind.hypotheses(arms, scaling)]
     return Structures(bases, tuple(made))
 

@@ -127,7 +127,8 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
     """Return the mixture of some kinds after the rewards `known` `(..., K)`, its leading axes in one.
 
     Separate means have at least `hedge` times the weight of nonlinear kinds: smoothness that served so far may fail
-    for the one arm that matters. Beyond `many` arms only those pulled are looked at.
+    for the one arm that matters. Beyond `many` arms only those pulled are looked at. The likeliest hypothesis of a kind
+    stands for it, of those that are not timid.
     """
     xp = namespace(known.sums)
     known = Tally(*(xp.reshape(a, (-1, a.shape[-1])) for a in (known.counts, known.sums, known.squares)))
@@ -135,6 +136,8 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
     made = Structures(bases, tuple(_flat(h) for h in made.of(kinds).hypotheses))
     data = _seen(known, bases, many)
     logs, noise = evidence(made, data)
+    timid = xp.stack([h.timid * xp.ones_like(data.within) for h in made.hypotheses], axis=-1)
+    standing = xp.where(timid > 0, -xp.inf * xp.ones_like(logs), logs)
     weights = xp.exp(logs - xp.max(logs, axis=-1, keepdims=True))
     weights = weights / xp.sum(weights, axis=-1, keepdims=True)
     members = [xp.asarray(made.members(kind.name), dtype=xp.int64) for kind in kinds]
@@ -155,7 +158,7 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
         if at.shape[0] == 0:
             continue
         who = at // chosen.shape[-1]
-        best = xp.argmax(xp.take(xp.take(weights, who, axis=0), mine, axis=-1), axis=-1)
+        best = xp.argmax(xp.take(xp.take(standing, who, axis=0), mine, axis=-1), axis=-1)
         pieces.append(_piece(made, kinds[k].name, data, who, best))
         places.append(at)
         noises.append(pick(xp.take(xp.take(noise, who, axis=0), mine, axis=-1), best))
@@ -165,11 +168,13 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
 
 
 def _flat(h: Hypothesis) -> Hypothesis:
-    """Return the hypothesis with all leading axes of its scales and prior weight in one."""
+    """Return the hypothesis with all leading axes in one."""
     scales = tuple(namespace(s).reshape(s, (-1,)) for s in h.scales)
-    prior = h.log_prior if isinstance(h.log_prior, float) else namespace(h.log_prior).reshape(h.log_prior, (-1,))
+    prior, timid = (
+        part if isinstance(part, float) else namespace(part).reshape(part, (-1,)) for part in (h.log_prior, h.timid)
+    )
     size = None if h.size is None else namespace(h.size).reshape(h.size, (-1,))
-    return replace(h, scales=scales, log_prior=prior, size=size)
+    return replace(h, scales=scales, log_prior=prior, size=size, timid=timid)
 
 
 def _seen(known: Tally, bases: dict[str, Base], many: int) -> Data:
