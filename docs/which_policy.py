@@ -2,13 +2,15 @@
 
     python docs/which_policy.py [results]
 
-Reads results/bench-default, results/bench-chest, results/bench-vault, results/rounds-R, results/chest-rounds,
-results/gse-auto and results/ablation.json where they are, keeps the numbers in docs/which_policy.json, and fills the
-page between its markers. Besides `make bench-default` and `benchmarks/ablation.py`, these fill the folders:
+Reads the folders below, results/bench-default and results/ablation.json where they are, keeps the numbers in
+docs/which_policy.json, and fills the page between its markers. Besides `make bench-default` and
+`benchmarks/ablation.py`, these fill the folders:
 
+    bestarm bench --suite coffer --replications 1000 -o results/bench-coffer
     bestarm bench --suite chest --replications 1000 -o results/bench-chest
     bestarm bench --suite vault --replications 1000 -o results/bench-vault
     bestarm bench --suite default --judge auto:rounds=10 --policy auto --replications 1000 -o results/rounds-10
+    bestarm bench --suite coffer --judge auto:rounds=10 --policy auto --replications 500 -o results/coffer-rounds
     bestarm bench --suite chest --judge auto:rounds=10 --policy auto --replications 500 -o results/chest-rounds
     bestarm bench --suite default --judge gse-auto --policy gse-lin-fwg --policy od-linbai -o results/gse-auto
 """
@@ -22,7 +24,14 @@ from bestarm.bench.figures import draw_suite
 
 HERE = Path(__file__).parent
 PAGE, DATA, FIGURE = HERE / "which-policy.md", HERE / "which_policy.json", HERE / "which_policy.png"
-ROUNDS = {"10": "rounds-10", "10, on `chest`": "chest-rounds", "5": "rounds-5", "3": "rounds-3"}
+ROUNDS = {
+    "10": "rounds-10",
+    "10, on `coffer`": "coffer-rounds",
+    "10, on `chest`": "chest-rounds",
+    "5": "rounds-5",
+    "3": "rounds-3",
+}
+SUITES = ("coffer", "chest", "vault")  # fixed before the default policy was last touched, and run after; newest first
 
 
 def points(value: float | None) -> str:
@@ -41,7 +50,7 @@ def verdict(folder: Path) -> dict[str, Any] | None:
 def collect(results: Path) -> dict[str, Any]:
     """Return all numbers of the page: those measured in `results`, and for the rest those it has."""
     known: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
-    folders = {"default": "bench-default", "chest": "bench-chest", "vault": "bench-vault", "gse-auto": "gse-auto"}
+    folders = {name: f"bench-{name}" for name in ("default", *SUITES)} | {"gse-auto": "gse-auto"}
     found: dict[str, Any] = {name: verdict(results / folder) for name, folder in folders.items()}
     found["rounds"] = {name: verdict(results / folder) for name, folder in ROUNDS.items()}
     found["rounds"] = {r: one or known.get("rounds", {}).get(r) for r, one in found["rounds"].items()}
@@ -133,10 +142,9 @@ def main() -> None:
         page = filled(filled(page, "summary", summary(data["default"])), "cells", cells(data["default"]))
         title = f"auto against the best other policy of each cell, {data['default']['replications']} replications"
         draw_suite(data["default"]["rows"], title).savefig(FIGURE, dpi=110)
-    if data["chest"]:
-        page = filled(filled(page, "chest", summary(data["chest"])), "chest cells", cells(data["chest"]))
-    if data["vault"]:
-        page = filled(page, "vault", summary(data["vault"]))
+    for name in SUITES:
+        if data.get(name):
+            page = filled(filled(page, name, summary(data[name])), f"{name} cells", cells(data[name]))
     if data["gse-auto"]:
         page = filled(page, "gse-auto", summary(data["gse-auto"]))
     page = filled(page, "rounds", rounds(data["rounds"]))
