@@ -10,6 +10,7 @@ docs/which_policy.json, and fills the page between its markers. Besides `make be
     bestarm bench --suite chest --replications 1000 -o results/bench-chest
     bestarm bench --suite vault --replications 1000 -o results/bench-vault
     bestarm bench --suite default --judge auto:rounds=10 --policy auto --replications 1000 -o results/rounds-10
+    bestarm bench --suite worst.json --judge auto:rounds=10 --policy auto -o results/rounds-10-worst
     bestarm bench --suite coffer --judge auto:rounds=10 --policy auto --replications 500 -o results/coffer-rounds
     bestarm bench --suite chest --judge auto:rounds=10 --policy auto --replications 500 -o results/chest-rounds
     bestarm bench --suite default --judge gse-auto --policy gse-lin-fwg --policy od-linbai -o results/gse-auto
@@ -26,6 +27,7 @@ HERE = Path(__file__).parent
 PAGE, DATA, FIGURE = HERE / "which-policy.md", HERE / "which_policy.json", HERE / "which_policy.png"
 ROUNDS = {
     "10": "rounds-10",
+    "10, where most was lost": "rounds-10-worst",
     "10, on `coffer`": "coffer-rounds",
     "10, on `chest`": "chest-rounds",
     "5": "rounds-5",
