@@ -4,7 +4,7 @@
 
 Reads the folders below, results/bench-default and results/ablation.json where they are, keeps the numbers in
 docs/which_policy.json, and fills the page between its markers. Besides `make bench-default` and
-`benchmarks/ablation.py`, these fill the folders:
+`benchmarks/ablation.py`, these fill the folders (worst.json has the six cells of `default` that ten rounds cost most):
 
     bestarm bench --suite coffer --replications 1000 -o results/bench-coffer
     bestarm bench --suite chest --replications 1000 -o results/bench-chest
@@ -33,7 +33,7 @@ ROUNDS = {
     "5": "rounds-5",
     "3": "rounds-3",
 }
-SUITES = ("coffer", "chest", "vault")  # fixed before the default policy was last touched, and run after; newest first
+SUITES = ("coffer", "chest", "vault")  # each fixed before a change of the default policy and run after it; newest first
 
 
 def points(value: float | None) -> str:
