@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CARS := src/bestarm/data/automobile.csv
 
-.PHONY: demo test check bench bench-default statistics reproduce docs clean
+.PHONY: demo test check bench bench-default statistics torture reproduce docs clean
 
 demo: .venv/plot ## find the most expensive of 205 cars from noisy prices
 	$(BIN)/bestarm run $(CARS) --budget 4100 --label make --label body_style --scale minmax \
@@ -20,6 +20,9 @@ check: .venv/dev ## linters, types, import contract
 
 statistics: .venv/test ## slow Monte Carlo checks
 	$(BIN)/pytest -q -m statistics
+
+torture: .venv/test ## studies killed, stopped, damaged and fed what hurts, for an hour; BESTARM_TORTURE=10 is ten times as much
+	$(BIN)/pytest -q -s -m torture
 
 bench: .venv/test ## speed, as ratios within one run
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bestarm.errors import ArmsError, UnknownNameError
+from bestarm.numbers import LARGEST_VALUE
 from bestarm.sheet import MISSING, Floats, Sheet, as_number, as_text, read_csv, read_file, read_frame, unique
 
 Names: TypeAlias = Iterable[str] | None
@@ -173,7 +174,8 @@ class Arms:
             raise ArmsError(f"no column is left to be a feature, of {shorten(list(sheet.columns))}")
         parts = {one: one.encode(sheet) for one in fitted}
         kept = [one for one in fitted if (parts[one] != parts[one][:1]).any()] or fitted[: not intercept]
-        notes = [f"column {one.name!r} is constant: dropped" for one in fitted if one not in kept]
+        constant = {*fitted} - {*kept}
+        notes = [f"column {one.name!r} is constant: dropped" for one in fitted if one in constant]
         matrix = np.hstack([np.ones((count, int(intercept))), *(parts[one] for one in kept)])
         encoding = Encoding(tuple(kept), intercept)
         ids = tuple(map(str, range(1, count + 1))) if id is None else tuple(sheet.columns[id])
@@ -198,7 +200,7 @@ class Arms:
         matrix = _array(features, "features", "K, d")
         rows, columns = (map(str, range(1, size + 1)) for size in matrix.shape)
         encoding = Encoding(tuple(map(Column, [f"x{j}" for j in columns] if names is None else names)))
-        return cls(tuple(map(str, rows if ids is None else ids)), matrix, encoding.names, encoding, cost)
+        return cls(tuple(rows if ids is None else map(_id, ids)), matrix, encoding.names, encoding, cost)
 
     @classmethod
     def product(cls, factors: Mapping[str, Iterable[object]], *, intercept: bool = True) -> "Arms":
@@ -263,7 +265,10 @@ class Arms:
         if not there.any():
             raise ArmsError(f"column {name!r}: expected numbers, found only missing cells")
         cells = np.where(there | (missing == "error"), np.array(self.table[name], dtype=object), "0").tolist()
-        values = Sheet({name: cells}, [f"arm {one!r}" for one in self.ids]).numbers(name, "or set missing=")
+        sheet = Sheet({name: cells}, [f"arm {one!r}" for one in self.ids])
+        values = sheet.numbers(name, "or set missing=")
+        for row in np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE))[:1]:
+            raise sheet.error(int(row), name, f"a number within ±{LARGEST_VALUE:g}", "or set missing=")
         return values[there] if missing == "drop" else np.where(there, values, values[there].mean())
 
     def subset(self, index: Iterable[int]) -> "Arms":
@@ -286,15 +291,28 @@ class Arms:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
 
+def _id(given: Any) -> str:
+    """Return an id as text; whole numbers may stand for theirs, whatever else is no text is refused."""
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return str(given)
+    if not isinstance(given, str):
+        raise ArmsError(f"ids must be text or whole numbers; given {shorten(given)}")
+    return str(given)
+
+
 def _array(given: ArrayLike, what: str, shape: str) -> Floats:
     """Return a read-only copy, all finite, with the axes that `shape` names."""
     try:
-        array = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        raw = np.asanyarray(given)
+        if raw.dtype.kind not in "fiubO" or np.ma.is_masked(raw):
+            raise TypeError("found masked cells" if np.ma.is_masked(raw) else f"found the type {raw.dtype}")
+        array = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ArmsError(f"{what} must be numbers of shape ({shape}); {error}") from error
     if array.ndim != len(shape.split(",")) or not array.size:
         raise ArmsError(f"{what} must have shape ({shape}) and not be empty; given {array.shape}")
-    for spot in np.argwhere(~np.isfinite(array))[:1]:
-        raise ArmsError(f"{what} must be finite numbers; found {array[tuple(spot)]} in row {spot[0] + 1}")
+    for spot in np.argwhere(~(np.abs(array) <= LARGEST_VALUE))[:1]:
+        found = f"found {array[tuple(spot)]:g} in row {spot[0] + 1}"
+        raise ArmsError(f"{what} must be finite numbers within ±{LARGEST_VALUE:g}; {found}")
     array.setflags(write=False)
     return array

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from bestarm.errors import ArmsError, BudgetError
+from bestarm.numbers import LARGEST_VALUE, LARGEST_WHOLE, real, whole
 
 Array: TypeAlias = Any
 
@@ -48,16 +49,10 @@ class Problem:
     noise_variance: float | None = None
 
     def __post_init__(self) -> None:
-        xp = namespace(self.features)
-        shape = self.features.shape
-        if len(shape) < 2:
-            raise ArmsError(f"features must have shape (..., K, d); given {tuple(shape)}")
-        if shape[-2] == 0:
-            raise ArmsError("there are no arms; at least one is needed")
-        if not bool(xp.all(xp.isfinite(self.features))):
-            raise ArmsError("features must be finite numbers; a NaN or an infinity was given")
-        if self.budget < 1:
-            raise BudgetError(f"budget must be at least 1 pull; given {self.budget}", least=1)
+        object.__setattr__(self, "features", _checked(self.features))
+        object.__setattr__(self, "budget", whole_budget(self.budget))
+        if self.noise_variance is not None:
+            object.__setattr__(self, "noise_variance", variance_of_noise(self.noise_variance))
 
     @property
     def arms(self) -> int:
@@ -68,6 +63,46 @@ class Problem:
     def batch(self) -> tuple[int, ...]:
         """The leading axes: `()` for one run, `(R,)` for R replications."""
         return tuple(self.features.shape[:-2])
+
+
+def whole_budget(budget: Any) -> int:
+    """Return a budget as an int: pulls are counted in whole numbers of 64 bits, and there is at least one."""
+    found = whole(budget, "budget", most=LARGEST_WHOLE)
+    if found < 1:
+        raise BudgetError(f"budget must be at least 1 pull; given {found}", least=1)
+    return found
+
+
+def variance_of_noise(variance: Any, what: str = "noise_variance") -> float:
+    """Return the variance of one reward as a float; what no number within 0 and 1e150 is refused, naming `what`."""
+    return real(variance, what, least=0, most=LARGEST_VALUE)
+
+
+def _checked(features: Array) -> Array:
+    """Return features `(..., K, d)` as floats, refusing what is no number within ±1e150 by its row and column."""
+    try:
+        xp = namespace(features)
+    except TypeError as error:
+        raise ArmsError(f"features must be an array of numbers of shape (..., K, d); {error}") from error
+    if xp.isdtype(features.dtype, ("integral", "bool")):
+        features = xp.astype(features, xp.float64)
+    if not xp.isdtype(features.dtype, "real floating"):
+        raise ArmsError(f"features must be an array of numbers of shape (..., K, d); given {features.dtype}")
+    shape = features.shape
+    if len(shape) < 2:
+        raise ArmsError(f"features must have shape (..., K, d); given {tuple(shape)}")
+    if shape[-2] == 0:
+        raise ArmsError("there are no arms; at least one is needed")
+    most = min(LARGEST_VALUE, float(xp.finfo(features.dtype).max))
+    near = (features <= most) & (features >= -most)
+    if not bool(xp.all(near)):
+        where = int(xp.argmin(xp.astype(xp.reshape(near, (-1,)), xp.int64)))
+        found = float(xp.reshape(features, (-1,))[where])
+        row, column = where // shape[-1] % shape[-2] + 1, where % shape[-1] + 1
+        raise ArmsError(
+            f"row {row}, column {column}: features must be finite numbers within ±{LARGEST_VALUE:g}; found {found:g}"
+        )
+    return features
 
 
 @dataclass(frozen=True)

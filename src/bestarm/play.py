@@ -9,6 +9,7 @@ import numpy as np
 from bestarm.core import Array, Policy, Problem, Pullable, Pulls, Totals, namespace
 from bestarm.errors import OverspentError
 from bestarm.linalg import accumulate
+from bestarm.numbers import generator
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def play(
     >>> int(run.arm), int(run.counts.sum())
     (0, 320)
     """
-    choices, rewards = np.random.default_rng(rng).spawn(2)
+    choices, rewards = generator(rng).spawn(2)
     problem = Problem(bandit.features, budget, bandit.noise_variance)
     xp = namespace(bandit.features)
     state = policy.start(problem)
@@ -84,7 +85,7 @@ def play_source(
 
     `bandit.pull` is not told what was pulled before.
     """
-    choices, rewards = np.random.default_rng(rng).spawn(2)
+    choices, rewards = generator(rng).spawn(2)
     state = policy.start(problem)
     asked: list[Pulls] = []
     spent = 0

@@ -3,13 +3,15 @@
 import csv
 import io
 import math
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as shorten
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,9 @@ from bestarm.errors import ArmsError, UnknownNameError
 Floats: TypeAlias = NDArray[np.float64]
 
 MISSING = frozenset({"", "?", "na", "nan", "null"})
+LONGEST = 1 << 26  # bytes of a line: a million columns, not a file without ends of lines
+
+csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # 131,072 characters else, which a text may have
 
 
 @dataclass(frozen=True)
@@ -74,13 +79,23 @@ def as_number(cell: str) -> float:
 
 
 def unique(kind: str, what: str, names: Iterable[str]) -> dict[str, int]:
-    """Return the position of each name; a blank or repeated one is refused."""
+    """Return the position of each name; one that is no text, blank or repeated is refused."""
     rows: dict[str, int] = {}
     for row, name in enumerate(names):
+        if not isinstance(name, str) or not _encodes(name):
+            raise ArmsError(f"{kind} {row + 1}: the {what} must be text; given {shorten(name)}")
         if not name or rows.setdefault(name, row) != row:
             both = f"s {rows[name] + 1} and" if name else ""
             raise ArmsError(f"{kind}{both} {row + 1}: the {what} is {name!r}; each needs its own")
     return rows
+
+
+def _encodes(text: str) -> bool:
+    """Return whether a text can be written: not so half of a surrogate pair."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def read_frame(frame: Any) -> Sheet:
@@ -97,7 +112,7 @@ def read_frame(frame: Any) -> Sheet:
 
 def read_file(path: str | Path) -> Sheet:
     """Read a .parquet file or folder, a .npy file with columns x1, x2, ..., or else a CSV file."""
-    kind = ".parquet" if Path(path).is_dir() else Path(path).suffix.lower()
+    kind = ".parquet" if os.path.isdir(path) else Path(path).suffix.lower()
     return READERS.get(kind, read_csv)(path)
 
 
@@ -106,8 +121,8 @@ def read_csv(path: str | Path) -> Sheet:
     source = "standard input" if str(path) == "-" else str(path)
     records: list[tuple[str, list[str]]] = []
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
-        lines = list(io.StringIO(data.decode("utf-8-sig"), newline=""))
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as file:
+            lines = list(_lines(file, source))
         reader, line = csv.reader(lines, delimiter=_delimiter(lines), strict=True, skipinitialspace=True), 1
         for record in reader:
             if len(record) > 1 or any(record):
@@ -115,7 +130,7 @@ def read_csv(path: str | Path) -> Sheet:
             line = reader.line_num + 1
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ArmsError(f"{source}: expected a CSV file in UTF-8; {error}") from error
-    if b"\0" in data or len(records) < 2:
+    if len(records) < 2:
         raise ArmsError(f"{source}: no arms: expected text, a header and then a row for each arm")
     rows, header = records[1:], unique(f"{source}: column", "name", map(str.strip, records[0][1]))
     if "0" not in header and not any(math.isnan(as_number(name)) for name in header):  # pandas writes 0,1,2
@@ -125,6 +140,19 @@ def read_csv(path: str | Path) -> Sheet:
             raise ArmsError(f"{place}: {len(header)} cells expected, as in the header; {len(cells)} found")
     columns = {name: [cells[j].strip() for _, cells in rows] for name, j in header.items()}
     return Sheet(columns, [place for place, _ in rows])
+
+
+def _lines(file: IO[bytes], source: str) -> Iterator[str]:
+    """Yield the lines of a file in UTF-8 with their ends; one that is too long is not read to its end."""
+    number, coding = 0, "utf-8-sig"
+    while data := file.readline(LONGEST + 1):
+        number += 1
+        if len(data) > LONGEST:
+            raise ArmsError(f"{source}, line {number}: more than {LONGEST:,} bytes; a table has a line for each arm")
+        if b"\0" in data:
+            raise ArmsError(f"{source}, line {number}: expected a CSV file in UTF-8, found a NUL character")
+        yield from io.StringIO(data.decode(coding), newline="")  # a return alone ends a line as well
+        coding = "utf-8"
 
 
 def _delimiter(lines: Sequence[str]) -> str:
@@ -142,10 +170,9 @@ def _read_parquet(path: str | Path) -> Sheet:
 
 
 def _read_npy(path: str | Path) -> Sheet:
-    try:
-        table = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ArmsError(f"{path}: expected a .npy file of numbers; {error}") from error
+    from bestarm.sources.memory import mapped
+
+    table = mapped(Path(path))
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise ArmsError(f"{path}: expected K rows of d numbers; found the shape {table.shape} of {table.dtype}")
     columns = {f"x{j}": [str(cell) for cell in column.tolist()] for j, column in enumerate(table.T, 1)}

@@ -1,14 +1,20 @@
 """Frozen values as plain dicts and back, for JSON and TOML: how a policy is written down."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from pkgutil import walk_packages
 from typing import Any
 
+import numpy as np
+
 from bestarm.errors import InputError, UnknownNameError
 
+ALIASES: dict[str, str] = {}  # names that parts had in earlier versions, and the ones they have now
+GROUPS = tuple(f"bestarm.{kind}" for kind in ("policies", "models", "laws", "designs", "worlds"))  # of entry points
 RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
 HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")
 
@@ -21,11 +27,11 @@ def to_dict(value: Any) -> Any:
     {'part': 'Stage', 'pulls': 5, 'keep': 2}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        if _parts().get(type(value).__name__) is not type(value):
-            raise InputError(f"{type(value).__name__} is not a part of bestarm, so it cannot be written down")
-        return {"part": type(value).__name__} | {f.name: to_dict(getattr(value, f.name)) for f in fields(value)}
+        return {"part": _written(type(value))} | {f.name: to_dict(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple | list):
         return [to_dict(item) for item in value]
+    if isinstance(value, np.integer | np.floating | np.bool_):
+        return to_dict(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -33,8 +39,8 @@ def to_dict(value: Any) -> Any:
     raise InputError(f"{value!r} cannot be written down; numbers, strings and parts of bestarm can")
 
 
-def from_dict(data: Any) -> Any:
-    """Return the value `to_dict` wrote.
+def from_dict(data: Any, allow: Iterable[str] = ()) -> Any:
+    """Return the value `to_dict` wrote; parts of other packages only of those installed as such, or in `allow`.
 
     >>> from_dict({"part": "Stage", "pulls": 5, "keep": 2})
     Stage(pulls=5, keep=2)
@@ -44,19 +50,55 @@ def from_dict(data: Any) -> Any:
             return float(data["number"])
         if "part" not in data:
             raise InputError(f'a part is written as {{"part": name, ...}}; given keys {sorted(data)}')
-        name, parts = data["part"], _parts()
-        if name not in parts:
-            raise UnknownNameError("part", str(name), parts)
+        name = ALIASES.get(str(data["part"]), str(data["part"]))
+        kind = _found(name, tuple(allow))
         left_out = {"part"} | RETIRED.get(name, set())
-        settings = {key: from_dict(item) for key, item in data.items() if key not in left_out}
-        known = {field.name for field in fields(parts[name])}
+        settings = {key: from_dict(item, allow) for key, item in data.items() if key not in left_out}
+        known = {field.name for field in fields(kind)}
         if not set(settings) <= known:
             raise InputError(f"{name} has no setting {sorted(set(settings) - known)}; it has {sorted(known)}")
-        for field in fields(parts[name]):
+        for field in fields(kind):
             if is_dataclass(field.default) and not is_dataclass(settings.get(field.name, field.default)):
                 raise InputError(f"{name}: {field.name} must be a part of bestarm; given {data[field.name]!r}")
-        return parts[name](**settings)
-    return tuple(from_dict(item) for item in data) if isinstance(data, list | tuple) else data
+        return kind(**settings)
+    return tuple(from_dict(item, allow) for item in data) if isinstance(data, list | tuple) else data
+
+
+def package_of(value: Any) -> str:
+    """Return the package a part's class is from: whoever hands a part over consents to its being imported."""
+    return type(value).__module__.partition(".")[0]
+
+
+def _written(kind: type) -> str:
+    """Return the name by which a part is found again: its class's own here, `module:Class` elsewhere."""
+    name = kind.__name__
+    if _parts().get(name) is kind:
+        return name
+    if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise InputError(f"{name} cannot be written down: a frozen dataclass of plain settings is expected")
+    if kind.__module__.startswith("bestarm.") or "." in kind.__qualname__ or kind.__module__ == "__main__":
+        raise InputError(
+            f"{kind.__qualname__} of {kind.__module__} cannot be found again; put it into a module of its own"
+        )
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _found(name: str, allow: tuple[str, ...]) -> Any:
+    if ":" not in name:
+        if name not in _parts():
+            raise UnknownNameError("part", name, _parts())
+        return _parts()[name]
+    module, _, cls = name.partition(":")
+    package = module.partition(".")[0]
+    installed = {point.module.partition(".")[0] for group in GROUPS for point in entry_points(group=group)}
+    if package not in {*allow, *installed}:
+        raise InputError(
+            f"{name} is of the package {package!r}, which may not be imported; allow={package!r} would let it"
+        )
+    kind = getattr(import_module(module), cls, None)
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        raise InputError(f"there is no part {cls!r} in {module}; a frozen dataclass is expected")
+    return kind
 
 
 @cache

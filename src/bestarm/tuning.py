@@ -13,6 +13,7 @@ import numpy as np
 
 from bestarm.core import Array, Policy, Pullable
 from bestarm.errors import InputError
+from bestarm.numbers import generator, whole
 from bestarm.play import play
 
 
@@ -71,8 +72,8 @@ def tune(
     >>> [trial.value for trial in found.trials], found.best.accuracy
     ([1.0, 0.2], 1.0)
     """
-    makes, plays = np.random.default_rng(rng).spawn(2)
-    bandit = bandits(replications, makes)
+    makes, plays = generator(rng, "rng").spawn(2)
+    bandit = bandits(whole(replications, "replications", least=1), makes)
     seed = int(plays.integers(2**63))
     candidates = [(value, changed(policy, setting, value)) for value in values]
     if not candidates:

@@ -17,8 +17,9 @@ from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.models.weighed import Weighed
 from bestarm.play import play
-from bestarm.study import create_study, load_study
+from bestarm.study import create_study, load_study, open_storage
 from bestarm.study.checks import check_fit
+from bestarm.study.driver import Driver
 from bestarm.study.history import look_back
 from bestarm.study.posterior import posterior
 from bestarm.study.report import page
@@ -45,8 +46,8 @@ SLOPE = LINE @ np.array([1.0, -0.5, 0.3])
 def test_nobody_named_a_policy():
     study, _ = ran(LINE, SLOPE, 90)
     answer = study.recommend()
-    assert study.fold.first["policy_name"] == "auto"
-    assert study.fold.rewards.model == Weighed() == catalog.policy("auto").model
+    assert study.state.first["policy_name"] == "auto"
+    assert study.state.rewards.model == Weighed() == catalog.policy("auto").model
     assert answer.arm == study.best_arm == str(SLOPE.argmax() + 1)
     assert answer.believes.startswith("linear")
     assert answer.believes.endswith("; noise estimated from the data")
@@ -59,28 +60,29 @@ def test_nobody_named_a_policy():
 
 def test_studies_begun_before_auto_learned_more_go_on(tmp_path):
     """Settings that were not there when the study was created take their defaults, and those that went are ignored."""
-    path = tmp_path / "log.jsonl"
-    study = create_study(np.eye(4).tolist(), 40, storage=path, study_name="s", seed=1)
+    study = create_study(np.eye(4).tolist(), 40, study_name="s", seed=1)
     study.tell(study.ask(4), [0.5, 0.1, 0.2, 0.3])
-    first, *rest = path.read_bytes().splitlines(keepends=True)
-    record = json.loads(first)
-    for kind in record["record"]["policy"]["kinds"]:
+    first, *rest = study.storage.read("s")
+    policy = first["policy"]
+    for kind in policy["kinds"]:
         for new in ("on_sphere", "off_sphere", "saturated", "exploring"):
             kind.pop(new, None)
         kind.setdefault("log_prior", 0.0)
-    record["record"]["policy"]["kinds"] = [k for k in record["record"]["policy"]["kinds"] if k["part"] != "OneOf"]
-    del record["record"]["policy"]["first_round"]
-    record["record"]["policy"] |= {"share": 0.2, "focus": 0.4, "doubting": 0.4, "working": 256}
-    path.write_bytes(b"".join([json.dumps(record).encode() + b"\n", *rest]))
-    old = load_study("s", path)
+    policy["kinds"] = [k for k in policy["kinds"] if k["part"] != "OneOf"]
+    del policy["first_round"]
+    policy |= {"share": 0.2, "focus": 0.4, "doubting": 0.4, "working": 256}
+    place = open_storage(tmp_path / "log.jsonl")
+    place.create("s", first)
+    place.append("s", rest)
+    old = load_study("s", place)
     assert old.recommend().told == 4
     assert old.ask(1)
 
 
 def test_a_named_model_keeps_its_own_policy():
     for model, policy in (("linear", "gse-lin-fwg"), ("logistic", "gse-log-fwg"), ("means", "gse-means")):
-        assert create_study(LINE, 90, model=model).fold.first["policy_name"] == policy
-    assert create_study(LINE, 90, policy="gse-lin").fold.first["policy_name"] == "gse-lin"
+        assert create_study(LINE, 90, model=model).state.first["policy_name"] == policy
+    assert create_study(LINE, 90, policy="gse-lin").state.first["policy_name"] == "gse-lin"
 
 
 def test_a_bent_truth_is_no_lack_of_fit():
@@ -90,7 +92,7 @@ def test_a_bent_truth_is_no_lack_of_fit():
     assert answer.arm == str(curve(x).argmax() + 1)
     assert not answer.believes.startswith("linear explains")
     assert not any("does not fit" in sentence for sentence in answer.warnings)
-    assert check_fit(Weighed(), np.eye(3), study.fold.known(), None).p is None
+    assert check_fit(Weighed(), np.eye(3), study.state.known(), None).p is None
 
 
 def test_features_that_say_nothing_are_not_believed():
@@ -213,8 +215,8 @@ def test_what_is_said_comes_true(world):
 def test_so_many_rounds_are_waited_for(rounds, budget):
     study, sizes = ran(LINE, SLOPE, budget, rounds=rounds)
     assert (len(sizes), sum(sizes)) == (rounds, budget)
-    assert study.fold.first["policy_name"] == "auto"
-    assert study.fold.options["rounds"] == rounds
+    assert study.state.first["policy_name"] == "auto"
+    assert study.state.options["rounds"] == rounds
 
 
 @pytest.mark.parametrize(("budget", "batch", "count"), [(480, 96, 5), (100, 7, 15), (48, 12, 4), (60, 100, 1)])
@@ -227,7 +229,7 @@ def test_a_batch_is_planned_together(budget, batch, count):
 
 def test_small_batches_of_a_large_budget_do_not_mean_a_thousand_rounds():
     study, _ = ran(LINE[:4], SLOPE[:4], 1500, batch=2)
-    assert study.fold.closed <= 201
+    assert study.state.closed <= 201
 
 
 def test_rounds_are_for_auto_only():
@@ -242,7 +244,7 @@ def test_arms_come_and_go_and_the_budget_grows_within_the_rounds():
     study = create_study(LINE, 80, rounds=4, seed=1)
     study.tell(batch := study.ask(), rng.standard_normal(len(batch)))
     study.withdraw("2")
-    study.add_arms(Arms.from_arrays(np.ones((1, 3)), ids=["late"], names=study.fold.names))
+    study.add_arms(Arms.from_arrays(np.ones((1, 3)), ids=["late"], names=study.state.names))
     asked = 1
     while batch := study.ask():
         asked += 1
@@ -261,8 +263,8 @@ def test_the_same_log_asks_the_same_again(tmp_path):
     for _ in range(3):
         study.tell(batch := study.ask(), rng.standard_normal(len(batch)))
     again = load_study("s", tmp_path / "j")
-    assert again.fold.round.plan == study.fold.round.plan
     assert again.recommend() == study.recommend()
+    assert Driver().question(again.state) == study.driver.question(study.state)
 
 
 def test_the_page_says_what_is_believed():

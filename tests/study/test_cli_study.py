@@ -1,6 +1,7 @@
 """Studies from the command line, by files only: talk on stderr, data on stdout, refusals by line and column."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -12,6 +13,8 @@ from click.testing import CliRunner
 
 from bestarm import load_study
 from bestarm.cli import main
+from bestarm.study.storage.lines import written
+from bestarm.study.study import Study
 
 ARMS = "code,temp,acid,batch no\nA,1,0.2,x1\nB,2,0.5,x2\nC,3,0.1,x3\nD,4,0.9,x4\nE,5,0.3,x5\n"
 
@@ -20,6 +23,7 @@ ARMS = "code,temp,acid,batch no\nA,1,0.2,x1\nB,2,0.5,x2\nC,3,0.1,x3\nD,4,0.9,x4\
 def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BESTARM_STORAGE", "sqlite:///s.db")
+    monkeypatch.delenv("BESTARM_STUDY", raising=False)
     (tmp_path / "arms.csv").write_text(ARMS)
     return lambda *args, **kw: CliRunner().invoke(main, [str(arg) for arg in args], **kw)
 
@@ -52,8 +56,15 @@ def write(text, path="told.csv"):
     return path
 
 
+def script(folder):
+    """A command that measures an arm: the number of its letter."""
+    (folder / "measure").write_text("#!/bin/sh\nprintf '%d' \"'$1\"\n")
+    (folder / "measure").chmod(0o755)
+    return "./measure {id}"
+
+
 def told():
-    return sum(load_study("assay").fold.counts)
+    return sum(load_study("assay").state.counts)
 
 
 def test_a_whole_study_by_files(assay, call, tmp_path):
@@ -68,7 +79,7 @@ def test_a_whole_study_by_files(assay, call, tmp_path):
         trials = [row["trial"] for row in rows((tmp_path / path).read_text())]
         measured = [f"{'ABCDE'.index(arm)},{arm},{trial}" for arm, trial in zip(arms, trials, strict=True)]
         done = assay("tell", write("Reward,Arm,Trial\n" + "\n".join(measured) + "\n"))
-        assert f"{len(arms)} new, 0 known already, 0 blank, 0 failed" in done.stderr
+        assert f"{len(arms)} new, 0 known already, 0 corrected, 0 blank, 0 failed" in done.stderr
         number += 1
         assert number < 20
     assert not (tmp_path / f"plate{number}.csv").exists()
@@ -106,18 +117,46 @@ def test_a_file_with_results_in_it_is_not_overwritten(assay, tmp_path):
     assert (tmp_path / "batch.csv").read_text() == filled("")
     assert load_study("assay").spent == 6
     assert assay("ask", "-o", "batch.csv", "--overwrite").exit_code == 0
-    failed = assay("ask", "--pending", "-o", tmp_path / "batch.csv" / "x.csv")
+
+
+def test_where_nothing_can_be_written_nothing_is_asked(assay, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for name, why in (("batch.csv/x.csv", "is no folder"), ("folder", "is a folder"), ("x" * 300, "too long")):
+        refused = assay("ask", "-o", name)
+        assert refused.exit_code == 1
+        assert "cannot be written: " in refused.stderr
+        assert why in refused.stderr
+    assert load_study("assay").spent == 6
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".part") == []
+
+
+def test_a_batch_that_cannot_be_written_stays_out_and_that_is_said(assay, tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("bestarm.cli.options.os.fsync", full)
+    failed = assay("ask", "-o", "more.csv", "-n", 2)
     assert failed.exit_code == 1
-    assert "ask --pending writes the trials again" in failed.stderr
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BESTARM_STORAGE", "sqlite:///s.db")
+    assert "more.csv cannot be written: No space left on device" in failed.stderr
+    assert "its 2 trials stay out: `bestarm ask --pending -o more.csv` writes them again" in failed.stderr
+    assert not (tmp_path / "more.csv").exists()
+    assert load_study("assay").spent == 8
+    assert assay("ask", "--pending", "-o", "more.csv").exit_code == 0
+    assert len(rows((tmp_path / "more.csv").read_text())) == 8
+    assert not list(tmp_path.glob(".*.part"))
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 def test_csv_as_people_make_it(assay, mark):
-    lines = [f"Who{mark} REWARD {mark}note{mark}Trial", f"me{mark} 1.5 {mark}\"a {mark} b\"{mark}0.0",
-             f"me{mark}{mark}{mark}0.1", "", f"{mark}NA{mark}{mark}0.2", f"{mark}2{mark}{mark}0.3{mark}"]  # fmt: skip
+    lines = [f"Who{mark} REWARD {mark}note{mark}Trial", f"me{mark} 1.5 {mark}\"a {mark} b\"{mark}T0001",
+             f"me{mark}{mark}{mark}T0002", "", f"{mark}NA{mark}{mark}T0003",
+             f"{mark}2{mark}{mark}T0004{mark}"]  # fmt: skip
     done = assay("tell", write("\ufeff" + "\r\n".join(lines)))
     assert done.exit_code == 0, done.stderr
-    assert "2 new, 0 known already, 2 blank, 0 failed" in done.stderr
+    assert "2 new, 0 known already, 0 corrected, 2 blank, 0 failed" in done.stderr
     assert "4 trials out" in done.stderr
 
 
@@ -125,9 +164,6 @@ def test_the_same_file_twice_counts_once(assay):
     write(filled())
     assert "6 new" in assay("tell", "told.csv").stderr
     assert "0 new, 6 known already" in assay("tell", "told.csv").stderr
-    other = assay("tell", write(filled("2.5"), "other.csv"))
-    assert "other.csv, line 2: 0.0 was told 1.5 first; that stays" in other.stderr
-    assert told() == 6
     extra = write("arm,reward\nA,1\nA,1\n", "extra.csv")
     assert "2 new" in assay("tell", extra).stderr
     assert "0 new, 2 known" in assay("tell", extra).stderr
@@ -139,33 +175,42 @@ def test_the_same_file_twice_counts_once(assay):
 
 
 def test_failures_come_with_a_reason(assay):
-    done = assay("tell", write("trial,reward,failed\n0.0,1,\n0.1,,spilt\n0.2,2,no\n"))
-    assert "2 new, 0 known already, 0 blank, 1 failed" in done.stderr
-    assert [row["failed"] for row in load_study("assay").trials() if row["failed"]] == ["spilt"]
-    assert "0 new, 2 known already, 0 blank, 0 failed" in assay("tell", "told.csv").stderr
-    both = assay("tell", write("trial,reward,failed\n0.3,1,spilt\n"))
+    done = assay("tell", write("trial,reward,failed\nT0001,1,\nT0002,,spilt\nT0003,2,no\n"))
+    assert "2 new, 0 known already, 0 corrected, 0 blank, 1 failed" in done.stderr
+    assert [row["why"] for row in load_study("assay").trials() if row["state"] == "failed"] == ["spilt"]
+    assert "0 new, 2 known already, 0 corrected, 0 blank, 0 failed" in assay("tell", "told.csv").stderr
+    both = assay("tell", write("trial,reward,failed\nT0004,1,spilt\n"))
     assert "line 2, column 'failed': a trial with a reward has not failed" in both.stderr
 
 
 BAD = {
     "a decimal comma": (
-        "trial;reward\n0.0;1,5\n",
+        "trial;reward\nT0001;1,5\n",
         "line 2, column 'reward': a number is expected; write a decimal point",
     ),
-    "a decimal comma that splits": ("trial,reward\n0.0,1,5\n", "line 2: 2 cells expected, 3 found; is that a decimal"),
-    "words": ("trial,reward\n0.0,1\n0.1,high\n", "line 3, column 'reward': a number is expected; found 'high'"),
-    "infinity": ("trial,reward\n0.0,inf\n", "line 2, column 'reward': trial 0.0: a finite number is expected"),
-    "an unknown trial": ("trial,reward\n0.0,1\n7.7,1\n", "line 3, column 'trial': trial 7.7 was never asked for"),
-    "a blank of an unknown trial": ("trial,reward\n7.7,\n", "line 2, column 'trial': trial 7.7 was never asked for"),
-    "another arm": ("trial,arm,reward\n0.0,Z,1\n", "line 2, column 'arm': trial 0.0 is of arm"),
+    "a decimal comma that splits": (
+        "trial,reward\nT0001,1,5\n",
+        "line 2: 2 cells expected, 3 found; is that a decimal",
+    ),
+    "words": ("trial,reward\nT0001,1\nT0002,high\n", "line 3, column 'reward': a number is expected; found 'high'"),
+    "infinity": ("trial,reward\nT0001,inf\n", "line 2, column 'reward': trial T0001: a number within"),
+    "an unknown trial": ("trial,reward\nT0001,1\nT0077,1\n", "line 3, column 'trial': trial T0077 was never asked for"),
+    "a blank of an unknown trial": (
+        "trial,reward\nT0077,\n",
+        "line 2, column 'trial': trial T0077 was never asked for",
+    ),
+    "another arm": ("trial,arm,reward\nT0001,B,1\n", "line 2, column 'arm': trial T0001 is of arm"),
     "an unknown arm": ("arm,reward\nAA,1\n", "line 2, column 'arm': unknown arm 'AA'"),
     "neither": ("trial,arm,reward\n,,1\n", "line 2, column 'trial': a trial id or an arm is expected"),
-    "two values": ("trial,reward\n0.0,1\n0.0,2\n", "line 3, column 'reward': trial 0.0 has another value in line 2"),
-    "no header": ("0.0,1\n", "line 1: columns 'trial' (or 'arm') and 'reward' are expected; found '0.0,1'"),
-    "no reward": ("trial,value\n0.0,1\n", "columns 'trial' (or 'arm') and 'reward' are expected"),
-    "two rewards": ("trial,reward,reward\n0.0,1,2\n", "line 1: there are 2 columns 'reward'"),
+    "two values": (
+        "trial,reward\nT0001,1\nT0001,2\n",
+        "line 3, column 'trial': T0001 stands in line 2 already; --readings mean",
+    ),
+    "no header": ("T0001,1\n", "line 1: columns 'trial' (or 'arm') and 'reward' are expected; found 'T0001,1'"),
+    "no reward": ("trial,value\nT0001,1\n", "columns 'trial' (or 'arm') and 'reward' are expected"),
+    "two rewards": ("trial,reward,reward\nT0001,1,2\n", "line 1: there are 2 columns 'reward'"),
     "nothing": ("", "line 1: columns"),
-    "an open quote": ('trial,reward\n0.0,"1\n', "this is not CSV"),
+    "an open quote": ('trial,reward\nT0001,"1\n', "this is not CSV"),
     "an id that failed": ("arm,reward,failed\nA,,spilt\n", "column 'trial': a trial id is expected of what failed"),
 }
 
@@ -184,7 +229,7 @@ def test_a_problem_is_named_and_nothing_is_kept(assay, case):
 
 
 def test_every_problem_of_a_file_is_listed_up_to_ten(assay):
-    done = assay("tell", write("trial,reward\n" + "".join(f"0.{i % 6},x\n" for i in range(14))))
+    done = assay("tell", write("trial,reward\n" + "".join(f"T000{i % 6 + 1},x\n" for i in range(14))))
     assert done.stderr.count("column 'reward'") == 10
     assert "and 4 more" in done.stderr
     assert "nothing of the file was kept" in done.stderr
@@ -193,14 +238,14 @@ def test_every_problem_of_a_file_is_listed_up_to_ten(assay):
 def test_earlier_results_are_imported_and_cost_nothing(assay):
     assert "2 new" in assay("import", write("reward,arm\n1,A\n2,B\n")).stderr
     assert load_study("assay").spent == 6
-    refused = assay("import", write("trial,arm,reward\n0.0,A,1\n"))
+    refused = assay("import", write("trial,arm,reward\nT0001,A,1\n"))
     assert refused.exit_code == 1
     assert "line 2, column 'trial': a trial is told, not imported" in refused.stderr
     assert "column 'arm'" in assay("import", write("arm,reward\n,1\n")).stderr
 
 
 def test_standard_input_and_output(assay):
-    assert "1 new" in assay("tell", "-", input="trial,reward\n0.0,1\n").stderr
+    assert "1 new" in assay("tell", "-", input="trial,reward\nT0001,1\n").stderr
     assert assay("ask", "-n", 2).stdout.splitlines()[0].startswith("trial,arm")
 
 
@@ -213,7 +258,7 @@ def test_waiting_is_said(assay):
 
 
 def test_a_study_runs_with_a_command_and_with_a_function(assay, call, tmp_path):
-    done = assay("run-study", "--pull", "printf '%d' \"'{id}\"", "--jobs", 3)
+    done = assay("run-study", "--pull", script(tmp_path), "--jobs", 3)
     assert done.exit_code == 0, done.output
     assert "24 values told; 24 of 24 spent" in done.stderr
     assert json.loads(assay("best", "-f", "json").stdout)[0]["arm"] == "E"
@@ -228,12 +273,32 @@ def test_a_study_runs_with_a_command_and_with_a_function(assay, call, tmp_path):
 
 
 def test_a_pull_that_keeps_failing_is_said_and_nothing_is_lost(assay):
-    done = assay("run-study", "--pull", "echo no {id} >&2; exit 3", "--retries", 0)
+    done = assay("run-study", "--pull", "echo no {id} >&2 && exit 3", "--retries", 0)
     assert done.exit_code == 1
     assert "failed 3 trials in a row" in done.stderr
     assert "Traceback" not in done.stderr
-    slow = assay("run-study", "--pull", "sleep 5 # {id}", "--timeout", 0.1, "--retries", 0)
+    slow = assay("run-study", "--pull", "sleep 5; : BESTARM_ID", "--pull-timeout", 0.1, "--retries", 0, "--jobs", 3)
     assert "did not finish in 0.1 seconds" in slow.stderr
+
+
+def test_options_of_a_run_reach_the_runner(assay, monkeypatch):
+    given = []
+
+    def run(self, pull, **settings):
+        given.append((getattr(pull, "timeout", None), settings))
+        return 0
+
+    monkeypatch.setattr(Study, "run", run)
+    options = ("--jobs", 3, "--retries", 1, "--shared", "--per-second", 2.5, "--lease", 60)
+    done = assay("run-study", "--pull", "true BESTARM_ID", "--pull-timeout", 7, *options)
+    assert done.exit_code == 0, done.output
+    wanted = {"n_jobs": 3, "retries": 1, "shared": True, "per_second": 2.5, "lease": 60.0, "progress": False}
+    assert given.pop() == (7.0, wanted | {"timeout": None})  # a command ends its own pulls
+    assay("run-study", "--pull", "true BESTARM_ID", "--timeout", 8)
+    assert given.pop() == (8.0, {"n_jobs": 1, "retries": 2, "shared": False, "progress": False, "timeout": None})
+    assay("run-study", "--pull", "math:sqrt", "--pull-timeout", 9)
+    assert given.pop()[1]["timeout"] == 9.0
+    assert "--timeout" not in assay("run-study", "--help").stdout.replace("--pull-timeout", "")
 
 
 def test_reports_are_written(assay, tmp_path):
@@ -246,10 +311,12 @@ def test_reports_are_written(assay, tmp_path):
     assert "cannot be written" in refused.stderr
 
 
-def test_deleting_asks_first(assay, call):
-    refused = assay("delete-study", input="n\n")
+def test_deleting_is_refused_without_yes(assay, call):
+    refused = assay("delete-study", input="y\n")
     assert refused.exit_code == 1
-    assert "its 0 results?" in refused.stderr
+    assert "this would forget study 'assay' and its 0 results; add --yes" in refused.stderr
+    assert load_study("assay").spent == 6
+    assert call("delete-study", "-s", "asay", "--yes").exit_code == 1
     assert assay("delete-study", "--yes").exit_code == 0
     assert assay("best").exit_code == 1
     assert "there are no studies here" in call("studies").stderr
@@ -260,7 +327,7 @@ def test_money_minimum_and_names(call, tmp_path):
     options = ("--arms", "arms.csv", "--id", "code", "--cost", "price", "--minimize", "--model", "means")
     assert call("create-study", "m", *options, "--budget", 20.5).exit_code == 0
     assert load_study("m").budget == 20.5
-    call("run-study", "--study-name", "m", "--pull", "printf '%d' \"'{id}\"")
+    call("run-study", "--study-name", "m", "--pull", script(tmp_path))
     study = load_study("m")
     assert study.finished
     assert study.spent <= 20.5
@@ -278,8 +345,10 @@ def test_money_minimum_and_names(call, tmp_path):
 
 
 def test_usage_errors_have_exit_code_2(call, monkeypatch):
-    assert call("ask").exit_code == 2
     assert call("ask", "--study-name", "x", "-n", 0).exit_code == 2
+    assert call("create-study", "x", "--arms", "arms.csv").exit_code == 2
+    assert call("create-study", "x", "--arms", "arms.csv", "--budget", 9, "--seed", -1).exit_code == 2
+    assert call("amend", "T0001", "1.5").exit_code == 2
     monkeypatch.delenv("BESTARM_STORAGE")
     missing = call("studies")
     assert missing.exit_code == 2
@@ -299,10 +368,9 @@ def test_the_doctor_says_what_is_wrong(assay, call, tmp_path):
     assert call("doctor", *place).exit_code == 0
     whole = journal.read_bytes()
     journal.write_bytes(whole + b'{"study":"j","rec')
-    torn = call("doctor", *place)
-    assert torn.exit_code == 1
-    assert "cut short (17 bytes)" in torn.stdout
-    journal.write_bytes(whole.replace(b'"version":1', b'"version":9'))
+    assert call("doctor", *place).exit_code == 0  # cut short by a crash, so never confirmed
+    record = json.loads(whole)["record"] | {"version": 9}
+    journal.write_bytes(written("j", 0, json.dumps(record)))
     newer = call("doctor", *place)
     assert newer.exit_code == 1
     assert "newer bestarm (log version 9)" in newer.stdout

@@ -27,8 +27,9 @@ fragments = st.sampled_from(
         b"\r\n",
         b'"',
         b"0.0",
-        b"0.11",
-        b"99.9",
+        b"T0003",
+        b"T0011",
+        b"T9999",
         b"1e999",
         b"nan",
         b"-",
@@ -125,10 +126,10 @@ def folder():
 
 
 def values(path):
-    return {row["id"]: row["value"] for row in load_study("s", path).trials() if row["count"]}
+    return {row["trial"]: row["value"] for row in load_study("s", path).trials() if row["count"]}
 
 
-BATCH = b"trial,arm,temp,acid,reward,failed\n0.2,,3,0.1,1.5,\n0.3,,3,0.1,,spilt\n0.6,,1,1,2.5,\n,A,,,7,\n"
+BATCH = b"trial,arm,temp,acid,reward,failed\nT0003,,3,0.1,1.5,\nT0004,,3,0.1,,spilt\nT0007,,1,1,2.5,\n,A,,,7,\n"
 
 
 @FEW
@@ -189,7 +190,7 @@ def test_a_journal_cut_anywhere_keeps_its_whole_records(begun, cut):
         if not lines:
             assert call("best", "--study-name", "s", "--storage", journal).exit_code == 1
             return
-        assert load_study("s", journal).fold.records == lines
+        assert load_study("s", journal).state.records == lines
         assert call("ask", "--study-name", "s", "--storage", journal).exit_code == 0
         assert journal.read_bytes().count(b"\n") == lines + 1
 

@@ -137,9 +137,9 @@ def test_the_corrected_estimate_allows_for_luck_and_the_plain_one_does_not():
 def pulled(features, theta, budget, rng, *, model=None, noise=1.0, **settings):
     """A real study, run to its end."""
     study = create_study(features, budget, model=model, seed=int(rng.integers(2**31)), **settings)
-    x = np.array(study.fold.features)
+    x = np.array(study.state.features)
     while batch := study.ask():
-        predictor = [float(x[study.fold.ids.index(trial.arm)] @ theta) for trial in batch]
+        predictor = [float(x[study.state.ids.index(trial.arm)] @ theta) for trial in batch]
         if model == "logistic":
             study.tell(batch, [float(rng.random() < 1 / (1 + np.exp(-p))) for p in predictor])
         else:
@@ -393,7 +393,7 @@ values = st.one_of(
 )
 def test_whatever_is_told_the_answer_is_a_number(told, policy, direction, noise, features):
     study = create_study(features, 40, policy=policy, direction=direction, noise_variance=noise, seed=1)
-    study.import_results([(study.fold.ids[arm], value) for arm, value in told])
+    study.import_results([(study.state.ids[arm], value) for arm, value in told])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         answer = study.recommend(draws=200)

@@ -60,7 +60,7 @@ def ran(arms=8, budget=120, rng=1, ids=None, stop=None, **settings):
     study = create_study(Arms.from_arrays(features, ids=ids), budget, seed=5, study_name="spring ads", **settings)
     rounds = 0
     while (stop is None or rounds < stop) and (batch := study.ask()):
-        mean = [features[study.fold.ids.index(trial.arm)] @ theta for trial in batch]
+        mean = [features[study.state.ids.index(trial.arm)] @ theta for trial in batch]
         if settings.get("model") == "logistic":
             study.tell(batch, [float(rng.random() < 1 / (1 + np.exp(-m))) for m in mean])
         else:
@@ -183,8 +183,8 @@ def test_history_follows_the_log():
 
 def test_arms_that_come_and_go_are_drawn():
     study = ran(stop=1)
-    study.withdraw(study.fold.ids[0])
-    study.add_arms(Arms.from_arrays(np.eye(3)[:2], ids=["late", "later"], names=study.fold.names))
+    study.withdraw(study.state.ids[0])
+    study.add_arms(Arms.from_arrays(np.eye(3)[:2], ids=["late", "later"], names=study.state.names))
     study.tell(batch := study.ask(), np.arange(len(batch)) / 10)
     text = page(study)
     checked(text)

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ import pytest
 from bestarm import create_study, load_study
 from bestarm.errors import InputError, PullError, RewardError
 from bestarm.study import Memory
-from bestarm.study.runner import PATIENCE, run, run_async
+from bestarm.study.course import PATIENCE
+from bestarm.study.runner import run, run_async
 
 FEATURES = np.eye(4) + 0.5
 
@@ -63,42 +65,57 @@ def test_the_answer_does_not_depend_on_how_many_run():
     run(tables[0], value)
     run(tables[1], value, n_jobs=4)
     asyncio.run(run_async(tables[2], later, concurrency=3))
-    assert tables[0].fold.sums == tables[1].fold.sums == tables[2].fold.sums
+    assert tables[0].sync().sums == tables[1].sync().sums == tables[2].sync().sums
 
 
 class Flaky:
-    """Fails in all calls but each of the `every`-th, or only in those."""
+    """Fails in each of the `every`-th calls."""
 
-    def __init__(self, every, works=True):
-        self.every, self.works, self.count = every, works, 0
+    def __init__(self, every):
+        self.every, self.count = every, 0
 
     def __call__(self, arm):
         self.count += 1
-        if (self.count % self.every == 0) != self.works:
+        if self.count % self.every == 0:
+            raise OSError("no answer")
+        return float(arm)
+
+
+class ThirdTime:
+    """Fails the first two calls for a trial."""
+
+    takes_trial = True
+
+    def __init__(self):
+        self.calls = Counter()
+
+    def __call__(self, arm, trial, study):
+        self.calls[trial] += 1
+        if self.calls[trial] < 3:
             raise OSError("no answer")
         return float(arm)
 
 
 def test_a_failed_pull_is_tried_again():
-    study, pull = fresh(), Flaky(3)
-    assert run(study, pull, retries=2) == 24
-    assert pull.count == 72
-    assert not study.fold.failures
+    study, pull = fresh(), ThirdTime()
+    assert run(study, pull, retries=2, backoff=0) == 24
+    assert set(pull.calls.values()) == {3}
+    assert not study.sync().failures
 
 
 def test_a_trial_that_fails_for_good_keeps_its_reason_and_is_asked_again():
-    study, pull = fresh(), Flaky(7, works=False)
+    study, pull = fresh(), Flaky(7)
     assert run(study, pull, retries=0) == 24
     assert study.spent == 24
     assert study.finished
-    rows = [row for row in study.trials() if row["failed"]]
+    rows = [row for row in study.trials() if row["state"] == "failed"]
     assert rows
-    assert all(row["failed"] == "OSError: no answer" for row in rows)
+    assert all(row["why"] == "OSError: no answer" for row in rows)
 
 
 def test_without_a_refund_a_failed_pull_is_lost():
     study = fresh(refund=False)
-    made = run(study, Flaky(7, works=False), retries=0)
+    made = run(study, Flaky(7), retries=0)
     assert study.finished
     assert 0 < made < 24
     assert study.spent == 24
@@ -242,7 +259,7 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path):
     assert child.wait(10) != 0
     child.stdout.close()
     study = load_study("s", path)
-    assert sum(study.fold.counts) == 4
+    assert sum(study.sync().counts) == 4
     assert len(study.pending()) == 1
     assert study.run(value) == 20
 

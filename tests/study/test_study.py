@@ -8,6 +8,7 @@ import pytest
 from bestarm import Arms, catalog, create_study, delete_study, get_all_study_names, load_study
 from bestarm.errors import BudgetError, InputError, RewardError, StorageError, UnknownNameError
 from bestarm.study import Batch, Memory, Trial
+from bestarm.study.table import COLUMNS
 
 FEATURES = np.eye(4) + 0.5
 
@@ -29,8 +30,8 @@ def finish(study, value=lambda arm: float(ord(arm))):
 
 
 def totals(study):
-    fold = study.sync()
-    return dict(zip(fold.ids, zip(fold.counts, fold.sums, strict=True), strict=True))
+    state = study.sync()
+    return dict(zip(state.ids, zip(state.counts, state.sums, strict=True), strict=True))
 
 
 @pytest.mark.parametrize("name", catalog.names())
@@ -38,9 +39,9 @@ def test_any_policy_runs_to_its_end_within_the_budget(name):
     binary = catalog.ENTRIES[name].binary
     study = fresh(40, name, noise_variance=1.0, batch=3)
     finish(study, lambda arm: float(arm in "bd") if binary else float(ord(arm) - 96))
-    assert study.finished
     assert study.ask() is None
-    assert sum(study.fold.counts) == study.spent <= 40
+    assert study.finished
+    assert sum(study.state.counts) == study.spent <= 40
     assert study.best_arm in "abcd"
 
 
@@ -67,9 +68,12 @@ def test_successes_by_arm_count_once_however_they_come():
     batch = study.ask(8)
     assert study.tell(batch, successes=[2, None, 1, 0]) == 6
     assert study.tell(batch, successes=[2, None, 1, 0]) == 0
+    with pytest.raises(InputError, match=r"trial T0001 of arm 'a' is 2 in the log; given 1"):
+        study.tell(batch, successes=[1, None, 1, 0])
     assert study.tell(batch, successes={"b": 1}) == 2
     assert totals(study) == {"a": (2, 2), "b": (2, 1), "c": (2, 1), "d": (2, 0)}
-    assert study.tell(batch, [1] * 8) == 0  # known, within the sums
+    assert study.tell({trial.id: 1 for trial in batch if trial.arm == "a"}) == 0  # known, within the sums
+    assert study.tell(batch.trials[1], 1) == 0  # may be its own: one of b's two
     more = study.ask(8)
     some = Batch(more.trials[:1])
     assert study.tell(some, [1]) == 1
@@ -98,26 +102,32 @@ def test_a_sum_told_while_one_of_its_trials_comes_in_is_not_counted_twice():
 @pytest.mark.parametrize(
     ("tell", "says"),
     [
-        (lambda s, b: s.tell({"9.0": 1.0}), "trial 9.0 was never asked for"),
-        (lambda s, b: s.tell("0.8", 1.0), "trial 0.8 was never asked for"),
-        (lambda s, b: s.tell("zero", 1.0), "a trial id such as 3.17 is expected; given 'zero'"),
-        (lambda s, b: s.tell(Trial("0.0", "d"), 1.0), "of arm 'a', not 'd': is it another study's"),
+        (lambda s, b: s.tell({"T0009": 1.0}), "trial T0009 was never asked for"),
+        (lambda s, b: s.tell("0", 1.0), "trial 0 was never asked for"),
+        (lambda s, b: s.tell("zero", 1.0), "a trial id such as T0010 is expected; given 'zero'"),
+        (lambda s, b: s.tell("0.1", 1.0), "a trial id such as T0010 is expected; given '0.1'"),
+        (lambda s, b: s.tell(b, ["1", 2, 3, 4]), "trial T0001: a number is expected; given '1'"),
+        (lambda s, b: s.tell(Trial("T0001", "d"), 1.0), "of arm 'a', not 'd': is it another study's"),
         (lambda s, b: s.tell(b, [1.0]), "4 values expected, the number of trials asked; 1 given"),
-        (lambda s, b: s.tell(b, ["1", 2, 3, 4]), "trial 0.0: a number is expected; given '1'"),
-        (lambda s, b: s.tell(b, [1, 2, np.inf, 4]), "trial 0.2: a finite number is expected; given inf"),
+        (lambda s, b: s.tell(b, [1, 2, np.inf, 4]), "trial T0003: a number within ±1e+150 is expected; given inf"),
+        (lambda s, b: s.tell(b, [1, 2, -1.1e150, 4]), "trial T0003: a number within ±1e+150 is expected"),
+        (lambda s, b: s.tell(b, [1, 2, 10**400, 4]), "trial T0003: a number within"),
         (lambda s, b: s.tell(b, successes=[1, 1]), "4 success counts expected, one for each arm; 2 given"),
         (lambda s, b: s.tell(b, successes=[2, 1, 1, 1]), "arm 'a': a whole number from 0 to 1"),
         (lambda s, b: s.tell(b, successes={"z": 1}), "arm 'z' is not in this batch"),
         (lambda s, b: s.tell(arm="z", values=1.0), "unknown arm 'z'"),
         (lambda s, b: s.tell(arm="a", values=[1.0, 2.0], id="x"), "an id names one result; 2 values given"),
-        (lambda s, b: s.tell(arm="a", values=1.0, id="0.1"), "must not begin with a digit"),
+        (lambda s, b: s.tell(arm="a", values=1.0, id="0.1"), "must not look like a trial's"),
+        (lambda s, b: s.tell(arm="a", values=1.0, id="t7"), "must not look like a trial's"),
         (lambda s, b: s.tell(b, [1, 1, 1, 1], arm="a"), "not both at once"),
         (lambda s, b: s.tell(b, [1, 1, 1, 1], id="x"), "an id names an extra result"),
-        (lambda s, b: s.tell({"0.0": 1}, 3), "has the values already"),
+        (lambda s, b: s.tell({"T0001": 1}, 3), "has the values already"),
         (lambda s, b: s.tell(3, 1), "a batch, a trial, a trial id or a mapping"),
-        (lambda s, b: s.tell("0.0", successes=[1]), "successes are told of a batch"),
-        (lambda s, b: s.fail("3.3", "x"), "trial 3.3 was never asked for"),
-        (lambda s, b: s.ask(0), "ask for at least one trial"),
+        (lambda s, b: s.tell("T0001", successes=[1]), "successes are told of a batch"),
+        (lambda s, b: s.fail("T33", "x"), "trial T33 was never asked for"),
+        (lambda s, b: s.ask(0), "the number of trials to ask for"),
+        (lambda s, b: s.ask(1.5), "the number of trials to ask for"),
+        (lambda s, b: s.ask(True), "the number of trials to ask for"),
         (lambda s, b: s.withdraw("z"), "unknown arm 'z'"),
         (lambda s, b: s.raise_budget(24), "the budget is 24; a larger one is expected"),
         (lambda s, b: s.raise_budget(1e12), "beyond what a study can plan"),
@@ -129,11 +139,11 @@ def test_a_sum_told_while_one_of_its_trials_comes_in_is_not_counted_twice():
 def test_what_cannot_be_is_refused_whole(tell, says):
     study = fresh()
     batch = study.ask(4)
-    records = study.fold.records
+    records = study.state.records
     with pytest.raises(InputError, match=None) as info:
         tell(study, batch)
     assert says in str(info.value)
-    assert len(study.storage.read("s")) == records + 1  # the ask itself; nothing else was written
+    assert len(study.storage.read("s")) == records == 2
     assert not sum(study.sync().counts)
 
 
@@ -146,10 +156,11 @@ def test_late_results_of_closed_rounds_are_kept_as_data():
     assert not study.ask()
     study.close_round()
     following = study.ask(1)
-    assert following.trials[0].id.startswith("1.")
+    assert following.trials[0].id == f"T{len(batch) + 1:04d}"
+    assert study.state.rounds == 2
     assert study.tell({trial.id: 5.0 for trial in late}) == 3
     assert study.tell({trial.id: 5.0 for trial in late}) == 0
-    assert sum(study.fold.counts) == len(batch)
+    assert sum(study.state.counts) == len(batch)
     finish(study)
     assert study.spent == 24
 
@@ -161,14 +172,14 @@ def test_failed_trials_are_asked_again_or_lost():
     study.fail(first, "spilt")
     assert study.spent == 0
     finish(study)
-    assert study.spent == 24 == sum(study.fold.counts)
-    assert [row["failed"] for row in study.trials() if row["failed"]] == ["spilt"]
+    assert study.spent == 24 == sum(study.state.counts)
+    assert [row["why"] for row in study.trials() if row["state"] == "failed"] == ["spilt"]
     assert study.tell(first, 1.0) == 1  # it came after all
     assert sum(study.sync().counts) == 25
     lost = fresh(refund=False)
     lost.fail(lost.ask(1).trials[0], "spilt")
     finish(lost)
-    assert lost.spent == 24 == sum(lost.fold.counts) + 1
+    assert lost.spent == 24 == sum(lost.state.counts) + 1
     other = fresh(refund=False)
     other.fail(other.ask(1).trials[0], "spilt", refund=True)
     assert other.spent == 0
@@ -267,7 +278,7 @@ def test_withdrawing_with_little_left_ends_the_study_and_breaks_nothing():
     study.tell(out, [float(ord(trial.arm)) for trial in out])
     study.withdraw("a")
     again = load_study("s", study.storage)
-    assert again.fold.round == study.fold.round
+    assert again.state.round == study.state.round
     assert again.best_arm == study.best_arm != "a"
 
 
@@ -292,7 +303,7 @@ def test_values_are_kept_with_time_and_source(monkeypatch):
     assert all(row["time"] > 1.6e9 for row in rows)
     frame = study.trials_frame("polars")
     assert frame["arm"].to_list() == ["a", "b", "c", "a", "d"]
-    assert study.trials_frame().shape == (5, 7)
+    assert study.trials_frame().shape == (5, len(COLUMNS))
     assert study.spent == 2  # what was imported costs nothing
 
 
@@ -336,12 +347,12 @@ def test_a_study_is_loaded_again_only_if_it_is_the_same():
 
 
 def test_policies_and_models_by_name_and_by_hand():
-    assert create_study(FEATURES, 24, model="logistic").fold.first["policy_name"] == "gse-log-fwg"
-    assert create_study(FEATURES, 24, model="linear").fold.first["policy_name"] == "gse-lin-fwg"
-    assert create_study(FEATURES, 24).fold.first["policy_name"] == "auto"
+    assert create_study(FEATURES, 24, model="logistic").state.first["policy_name"] == "gse-log-fwg"
+    assert create_study(FEATURES, 24, model="linear").state.first["policy_name"] == "gse-lin-fwg"
+    assert create_study(FEATURES, 24).state.first["policy_name"] == "auto"
     own = create_study(FEATURES, 24, catalog.policy("gse-lin", eta=4.0))
-    assert own.fold.policy.eta == 4.0
-    assert own.fold.first["policy_name"] == "Elimination"
+    assert own.state.policy.eta == 4.0
+    assert own.state.first["policy_name"] == "Elimination"
     mixed = create_study(FEATURES, 24, "gse-lin", model="logistic")
     with pytest.raises(RewardError, match="0 or 1"):
         mixed.tell(mixed.ask(1), [0.5])
@@ -356,17 +367,20 @@ def test_policies_and_models_by_name_and_by_hand():
     ("settings", "says"),
     [
         ({"budget": 0}, "does not pay for a single pull"),
-        ({"budget": float("nan")}, "does not pay"),
-        ({"budget": float("inf")}, "does not pay"),
+        ({"budget": float("nan")}, "the budget must be a finite number; given nan"),
+        ({"budget": float("inf")}, "the budget must be a finite number; given inf"),
+        ({"budget": True}, "the budget must be a finite number; given True"),
+        ({"budget": "24"}, "the budget must be a finite number; given '24'"),
         ({"budget": 1e12}, "beyond what a study can plan"),
         ({"budget": 1, "policy": "gse-lin-fwg"}, "at least 2 pulls are needed"),
         ({"policy": "linucb"}, "needs the variance of the noise"),
         ({"policy": "unifrom"}, "unknown policy 'unifrom'"),
         ({"model": "linaer"}, "unknown model 'linaer'"),
         ({"direction": "up"}, "direction must be"),
-        ({"noise_variance": -1.0}, "a variance is a number not below 0"),
-        ({"seed": -1}, "a seed is"),
-        ({"batch": 0}, "a batch is of at least one trial"),
+        ({"noise_variance": -1.0}, "noise_variance must be a finite number, at least 0; given -1.0"),
+        ({"seed": -1}, "seed must be a whole number, at least 0; given -1"),
+        ({"seed": 1.5}, "seed must be a whole number, at least 0; given 1.5"),
+        ({"batch": 0}, "batch must be a whole number, at least 1; given 0"),
         ({"study_name": " "}, "a study needs a name"),
         ({"study_name": "a\nb"}, "a study needs a name"),
         ({"storage": "mysql://x"}, "unknown storage"),

@@ -8,7 +8,9 @@ from typing import Any
 
 from bestarm import catalog
 from bestarm.bench.worlds import Instance
+from bestarm.core import whole_budget
 from bestarm.errors import InputError
+from bestarm.numbers import real
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,9 @@ def _budget(one: Instance, budget: int | Callable[..., int] | None, per_arm: flo
     params: Mapping[str, Any] = dict(one.params)
     if per_arm is not None:
         arms = params.get("K") or params.get("draw") or one.make(1, 0).means.shape[-1]
-        return int(per_arm * arms + 0.5)
+        return whole_budget(int(real(per_arm, "budget_per_arm", above=0) * arms + 0.5))
     if callable(budget):
         from inspect import signature
 
-        return int(budget(**{key: params[key] for key in signature(budget).parameters}))
-    assert budget is not None
-    return budget
+        return whole_budget(int(budget(**{key: params[key] for key in signature(budget).parameters})))
+    return whole_budget(budget)

@@ -17,6 +17,7 @@ from bestarm.bench.runner import BLOCK, Results, run
 from bestarm.bench.suite import Contest, Suite
 from bestarm.bench.verdict import HALVING, PROCESSES, Outcome, Verdict
 from bestarm.errors import InputError
+from bestarm.numbers import whole
 
 STAYING = (*HALVING, "gp-thompson", "bayesgap-exp")  # judged separately, so they never leave
 
@@ -55,13 +56,11 @@ def steps(replications: int) -> list[int]:
     >>> steps(2000), steps(600), steps(20)
     ([250, 500, 1000, 2000], [250, 500, 750], [250])
     """
-    if replications < 1:
-        raise InputError(f"replications must be at least 1; given {replications}")
-    whole = -(-replications // BLOCK) * BLOCK
+    count = -(-whole(replications, "replications", least=1) // BLOCK) * BLOCK
     doubled = [BLOCK]
-    while 2 * doubled[-1] < whole:
+    while 2 * doubled[-1] < count:
         doubled.append(2 * doubled[-1])
-    return [*doubled, whole] if doubled[-1] < whole else doubled
+    return [*doubled, count] if doubled[-1] < count else doubled
 
 
 def judge(
@@ -85,7 +84,7 @@ def judge(
     staying = (str(judged), *STAYING)
     outcomes = tuple(_entered(contest, refs, str(judged), everyone=policies is None) for contest in suite.contests)
     entered = [[p for p in refs if p not in outcome.failed and not outcome.skipped] for outcome in outcomes]
-    seed = suite.seed if seed is None else seed
+    seed = suite.seed if seed is None else whole(seed, "seed", least=0)
     with TemporaryDirectory() as scratch:  # each step goes on where the last one stopped
         for count in steps(replications):
             alive = [[p for p in e if p not in o.left] for e, o in zip(entered, outcomes, strict=True)]

@@ -18,6 +18,7 @@ from bestarm.bandits import Bandit, Bernoulli, Stream
 from bestarm.bench.engines import engine_context
 from bestarm.bench.grid import Cell
 from bestarm.errors import BestArmError, InputError
+from bestarm.numbers import whole
 from bestarm.play import play
 from bestarm.version import __version__
 
@@ -202,8 +203,9 @@ def run(
     The numbers do not depend on `n_jobs` or `engine`. A block that fails fails its cell; the rest goes on.
     """
     cells = tuple(dict.fromkeys(cells))
-    if replications < 1:
-        raise InputError(f"replications must be at least 1; given {replications}")
+    replications, rng = whole(replications, "replications", least=1), whole(rng, "rng", least=0)
+    if not whole(n_jobs, "n_jobs"):
+        raise InputError("n_jobs must not be 0; -1 is one for each core")
     store = Store.open(cache, rng)
     sizes = {n: min(BLOCK, replications - n * BLOCK) for n in range(-(-replications // BLOCK))}
     todo = [(cell, n, size) for cell in cells for n, size in sizes.items() if len(_known(store, cell, n)) < size]

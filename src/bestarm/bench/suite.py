@@ -63,14 +63,16 @@ def load(name: str | PathLike[str]) -> Suite:
     elif path.suffix == ".json":
         try:
             text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"suite {path} cannot be read: {error.strerror}") from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"suite {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     else:
         raise UnknownNameError("suite", str(name), names())
     try:
         return _suite(json.loads(text), str(name))
     except json.JSONDecodeError as error:
         raise InputError(f"suite {name} is not JSON: line {error.lineno}, {error.msg}") from error
+    except RecursionError as error:
+        raise InputError(f"suite {name} is nested too deeply") from error
 
 
 def _suite(data: Any, name: str) -> Suite:

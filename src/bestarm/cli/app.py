@@ -1,8 +1,9 @@
 """What all commands share: errors in one line, formats, talk on stderr."""
 
 import csv
+import errno
+import io
 import json
-import sys
 from typing import Any
 
 import click
@@ -21,12 +22,40 @@ class Command(click.Command):
             return super().invoke(ctx)
         except BestArmError as error:
             raise click.ClickException(str(error)) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # nobody reads on: click ends quietly
+                raise
+            where = "" if error.filename is None else f"{error.filename}: "
+            raise click.ClickException(f"{where}{error.strerror or error}") from error
+
+
+SECTIONS = {
+    "One run": ("run", "plan", "design", "policies"),
+    "Studies": ("create-study", "studies", "copy-study", "delete-study", "upgrade", "doctor"),
+    "Asking and telling": ("ask", "tell", "import", "fail", "hand-back", "close-round", "run-study"),
+    "Answers": ("best", "report", "trials"),
+    "Putting right": ("amend", "exclude", "restore", "withdraw", "undo", "finish", "add-arms", "raise-budget"),
+}
 
 
 class Group(click.Group):
-    """A group of such commands."""
+    """A group of such commands, listed by what they are for."""
 
     command_class = Command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        others = tuple(sorted(set(self.commands) - {name for names in SECTIONS.values() for name in names}))
+        for title, names in {**SECTIONS, "Research": others}.items():
+            rows = [(name, _about(self.commands[name])) for name in names if name in self.commands]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def _about(command: click.Command) -> str:
+    """Return what a command does: its first sentence, without the example."""
+    first = " ".join((command.help or "").split("\n\n")[0].split())
+    return first.partition(": `")[0].partition(". ")[0].rstrip(".")
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -48,17 +77,23 @@ def plain(value: Any) -> Any:
 
 
 def print_table(rows: list[dict[str, Any]], style: str) -> None:
+    click.echo(table_text(rows, style), nl=False)
+
+
+def table_text(rows: list[dict[str, Any]], style: str) -> str:
+    """Return rows as they are printed or written to a file."""
     if style == "json":
-        click.echo(json.dumps(plain(rows), indent=1))
-        return
+        return json.dumps(plain(rows), indent=1) + "\n"
     if style == "csv":
-        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        return
+        return text.getvalue()
     widths = {key: max(len(key), *(len(str(row[key])) for row in rows)) for key in rows[0]}
-    for row in [{key: key for key in rows[0]}, *rows]:
-        click.echo("  ".join(f"{row[key]!s:<{width}}" for key, width in widths.items()).rstrip())
+    lines = ("  ".join(f"{row[key]!s:<{width}}" for key, width in widths.items()).rstrip()
+             for row in [{key: key for key in rows[0]}, *rows])  # fmt: skip
+    return "\n".join(lines) + "\n"
 
 
 def print_answer(row: dict[str, Any], more: dict[str, Any], style: str) -> None:

@@ -15,6 +15,8 @@ from bestarm.bench import table as tables
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
 from bestarm.errors import BestArmError, InputError
 
+COUNT = click.IntRange(min=1)
+
 
 @main.command()
 @FORMAT
@@ -46,8 +48,10 @@ def instances(style: str) -> None:
     "--suite", "suite_name", help="Judge a policy on a suite in place of an instance: a name, or a JSON file."
 )
 @click.option("--judge", default="auto", help="--suite: the policy that is judged.")
-@click.option("--replications", type=int, default=1000, help="Runs of each cell; with --suite 2000, in blocks of 250.")
-@click.option("--seed", type=int, default=0, help="Seed of everything random; with --suite its own.")
+@click.option(
+    "--replications", type=COUNT, default=1000, help="Runs of each cell; with --suite 2000, in blocks of 250."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of everything random; with --suite its own.")
 @click.option("--jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
 @click.option("--engine", help="dask, ray, dask://HOST:PORT or ray://HOST:PORT; local processes otherwise.")
 @click.option("--against", help="Add paired differences to this policy.")
@@ -198,9 +202,9 @@ def _short(value: Any) -> Any:
 
 @main.command()
 @click.option("--figure", "names", multiple=True, help="Only this figure (repeatable).")
-@click.option("--replications", type=int, default=1000, help="Runs of each cell.")
+@click.option("--replications", type=COUNT, default=1000, help="Runs of each cell.")
 @click.option("--quick", is_flag=True, help="100 replications of fewer cells: minutes instead of an hour.")
-@click.option("--seed", type=int, default=2106, help="Seed of everything random.")
+@click.option("--seed", type=click.IntRange(min=0), default=2106, help="Seed of everything random.")
 @click.option("--jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
 @click.option("--engine", help="dask, ray, dask://HOST:PORT or ray://HOST:PORT; local processes otherwise.")
 @click.option("--data", help="The motor table, or a folder that has it; BESTARM_DATA otherwise.")

@@ -10,10 +10,10 @@ from bestarm import bounds, catalog, live, report
 from bestarm.bandits import Gaussian
 from bestarm.cli import tables
 from bestarm.cli.app import print_answer, say
-from bestarm.cli.request import Request
+from bestarm.cli.request import Request, accounted
 from bestarm.cli.tables import Ids, PassBar, chosen, open_table, shape
 from bestarm.core import Array, Pulls, Totals, namespace
-from bestarm.errors import ArmsError, BudgetWarning, InputError, PullError, RewardError
+from bestarm.errors import ArmsError, BudgetWarning, InputError
 from bestarm.play import Round, SparseRun, play_source
 from bestarm.policies.schedules import even_stages
 from bestarm.policies.streamed import BigProblem, Leaders, Sieve, Streamed
@@ -78,11 +78,8 @@ def run_big(asked: Request) -> None:
             bar.say(_stage_line(stages[-1], len(round.after.stages)))
 
         problem = BigProblem(bar.over(source), asked.budget, asked.noise_variance)
-        try:
+        with accounted(bandit, asked.budget, log):
             done = play_source(policy, bandit, problem, seed, watch)
-        except (PullError, RewardError) as error:
-            again = f"; run again to resume from {log.path}" if log else "; with --log FILE the next run could resume"
-            raise PullError(f"{error}\n{bandit.made} of {asked.budget} pulls were spent{again}") from error
         passes = bar.passes
     row = _row(done, asked, ids, rewards, elimination.eta) | {"passes": passes, "seed": seed}
     if truth is not None:
@@ -115,8 +112,8 @@ class _Truth:
     def of(cls, bar: PassBar, asked: Request) -> "_Truth":
         """Find the best arm by one pass, which also checks the column."""
         variance = asked.noise_variance
-        if variance is None or variance < 0:
-            raise InputError("simulated rewards need --noise-variance, a number not below 0")
+        if variance is None:
+            raise InputError("simulated rewards need --noise-variance")
         column = open_table(asked.arms_file, [str(asked.simulate)])
         sign = -1 if asked.minimize else 1
         best, row, bad = bar.over(column).sweep(_Best(sign), _better)

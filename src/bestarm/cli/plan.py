@@ -97,17 +97,17 @@ def _of_study(name: str, storage: str | None, settings: dict[str, Any]) -> tuple
     """Return the features of a study's arms, and the settings with what the study knows filled in."""
     if (settings["gap"] is None) == (settings["prior_variance"] is None):
         raise click.UsageError("say how far the best arm is ahead: either --gap or --prior-variance")
-    fold = load_study(name, storage).sync()
-    if fold.rewards is None or fold.cost is not None:
+    state = load_study(name, storage).sync()
+    if state.cost is not None:
         raise InputError(f"study {name!r} has a budget in money; plan with the table of its arms instead")
-    named = {label: entry.policy for label, entry in catalog.ENTRIES.items() if entry.policy == fold.policy}
+    named = {label: entry.policy for label, entry in catalog.ENTRIES.items() if entry.policy == state.policy}
     known = {
-        "model": fold.rewards.model,
-        "noise_variance": settings["noise_variance"] or fold.noise_variance,
-        "budget": settings["budget"] or int(fold.budget),
-        "policies": settings["policies"] or named or {"the study's policy": fold.policy},
+        "model": state.rewards.model,
+        "noise_variance": settings["noise_variance"] or state.noise_variance,
+        "budget": settings["budget"] or int(state.budget),
+        "policies": settings["policies"] or named or {"the study's policy": state.policy},
     }
-    return np.array([row for row, there in zip(fold.features, fold.present, strict=True) if there]), settings | known
+    return np.array([row for row, there in zip(state.features, state.present, strict=True) if there]), settings | known
 
 
 def plan_for(

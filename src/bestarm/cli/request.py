@@ -1,12 +1,24 @@
 """What is asked of `bestarm run`, and what follows from that alone: the log it belongs to, and how to observe."""
 
 import hashlib
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bestarm import live, spec
+import click
+
+from bestarm import live, pulling, spec
+from bestarm.cli.app import say
+from bestarm.errors import BestArmError, PullError, RewardError
+
+
+class Refused(click.ClickException):
+    """Nothing was begun."""
+
+    exit_code = 2
 
 
 @dataclass(frozen=True)
@@ -48,19 +60,58 @@ class Request:
         }
 
     def open_log(self, about: dict[str, Any]) -> tuple[live.Log | None, int]:
-        """Return the log, if there is to be one, and the seed: the log's, the one given, or a fresh one."""
-        if self.log_file:
+        """Return the log, if there is to be one, and the seed: the log's, the one given, or a fresh one.
+
+        The log is closed when the command ends. While another run has it, this command ends with exit code 2.
+        """
+        if self.log_file is None:
+            return None, live.fresh_seed() if self.seed is None else self.seed
+        try:
             log = live.Log.open(self.log_file, about)
-            return log, log.header["seed"]
-        return None, live.fresh_seed() if self.seed is None else self.seed
+        except live.LogBusy as error:
+            raise Refused(f"{error}; nothing was pulled") from error
+        if context := click.get_current_context(silent=True):
+            context.call_on_close(log.close)
+        return log, log.header["seed"]
 
-    def observer(self) -> Callable[[str], float]:
-        """Return the function from an arm's id to a reward that `--pull` names."""
-        return observer(str(self.pull), self.pull_timeout)
+    def observer(self, ids: Iterable[str] = ()) -> Callable[[str], float]:
+        """Return the function from an arm's id to a reward that `--pull` names; refuse `ids` it cannot be given."""
+        return observer(str(self.pull), self.pull_timeout, ids)
 
 
-def observer(pull: str, timeout: float | None) -> Callable[[str], float]:
-    """Return a Python function named as MODULE:FUNCTION, or one that runs a command."""
-    if "{id}" not in pull and ":" in pull and " " not in pull:
-        return live.function(pull)
-    return live.command(pull, timeout)
+def observer(pull: str, timeout: float | None, ids: Iterable[str] = ()) -> Callable[..., float]:
+    """Return a Python function named as MODULE:FUNCTION, or a Command, which is refused for some `ids`."""
+    if "{id}" not in pull and "BESTARM_" not in pull and ":" in pull and " " not in pull:
+        return pulling.function(pull)
+    command = pulling.Command(pull, timeout)
+    command.check_ids(ids)
+    return command
+
+
+@contextmanager
+def accounted(bandit: Any, budget: int, log: live.Log | None, best: Callable[[], str] = str) -> Iterator[None]:
+    """Say what was spent and how to go on where pulls end early, by an error, Ctrl-C or SIGTERM."""
+
+    def spent() -> str:
+        again = f"run again to resume from {log.path}" if log else "with --log FILE the next run could resume"
+        return f"{so_far()}; {again}"
+
+    def so_far() -> str:
+        return f"{getattr(bandit, 'made', 0)} of {budget} pulls were spent" + (best() and f"; best so far: {best()}")
+
+    try:
+        with pulling.ended_by_signals(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=RuntimeWarning, module="(bestarm|numpy|scipy)\\.")  # overflows
+            yield
+    except (PullError, RewardError) as error:
+        raise PullError(f"{error}\n{spent()}") from error
+    except (BestArmError, OSError):
+        raise
+    except Exception as error:  # what a policy cannot digest
+        why = f"{type(error).__name__}: {error}".removesuffix(": ")
+        kept = f"; every reward is in {log.path}" if log else ""
+        raise BestArmError(f"the policy failed: {why}; another one may do\n{so_far()}{kept}") from error
+    except (KeyboardInterrupt, SystemExit):
+        if isinstance(bandit, live.Live):
+            say(f"stopped: {spent()}")
+        raise

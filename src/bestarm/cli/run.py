@@ -13,15 +13,17 @@ from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.cli import big
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
-from bestarm.cli.request import Request
-from bestarm.core import Problem, Pullable
-from bestarm.errors import BudgetWarning, InputError, PullError, RewardError
+from bestarm.cli.request import Request, accounted
+from bestarm.core import Problem, Pullable, variance_of_noise
+from bestarm.errors import BudgetWarning, InputError
 from bestarm.models.glm import GLM, Logistic
 from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.play import Round, play
 from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
 from bestarm.version import __version__
+
+LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
 
 
 @main.command()
@@ -47,7 +49,8 @@ from bestarm.version import __version__
 @click.option(
     "--pull",
     metavar="'CMD {id}'|MODULE:FUNCTION",
-    help="How to observe an arm: a command that prints one number, or a Python function of the arm's id.",
+    help="How to observe an arm: a command that prints one number, or a Python function of the arm's id. The id is a "
+    "word {id} of the command, or the command reads BESTARM_ID from its environment.",
 )
 @click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull command.")
 @click.option("--model", "model_name", help="Reward model: " + ", ".join(catalog.MODELS) + ".")
@@ -59,7 +62,9 @@ from bestarm.version import __version__
 @click.option("--rounds", type=click.IntRange(min=1), help="How often rewards may be waited for; for the policy auto.")
 @click.option("--eta", type=float, help="Keep the best 1/eta of the arms at each stage; for policies of stages.")
 @click.option("--minimize", is_flag=True, help="The smallest mean is the best.")
-@click.option("--seed", type=int, help="Seed of everything random; printed and logged when not given.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="Seed of everything random; printed and logged when not given."
+)
 @click.option(
     "--log",
     "log_file",
@@ -87,20 +92,24 @@ def run(**options: Any) -> None:
     ids = _labels(arms, asked.label)
     say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *_id_like(arms))
     problem = Problem(arms.features, asked.budget, asked.noise_variance)
+    observe: Any = None if means is not None else asked.observer(arms.ids)
     about = asked.about(repr(ids).encode() + arms.features.tobytes(), policy)
     log, seed = asked.open_log(about)
     bar = _bar(asked.budget)
     if means is not None:
         bandit: Any = _simulated(arms.features, means, model, asked.noise_variance, asked.minimize)
     else:
-        observe, turn = asked.observer(), (rewards.better, rewards.allowed)
+        turn = rewards.better, rewards.allowed
         bandit = live.Live(arms.features, arms.ids, observe, asked.noise_variance, *turn, log, bar.update)
     accountant = Accountant(policy, model, ids, rewards.natural)
     account, found = _play(policy, bandit, problem, seed, accountant, bar, log)
     _answer(account, found, means, ids, seed, asked)
     if asked.report_file is not None:
         about |= {"seed": seed, "command": " ".join(["bestarm", *sys.argv[1:]]), "version": __version__}
-        report.write(account, asked.report_file, about)
+        try:
+            report.write(account, asked.report_file, about)
+        except OSError as error:
+            raise InputError(f"--report cannot be written: {error}") from error
         say(f"report written to {asked.report_file}")
 
 
@@ -114,6 +123,8 @@ def policies(style: str) -> None:
 def _check(asked: Request) -> None:
     if (asked.simulate is None) == (asked.pull is None):
         raise click.UsageError("say where rewards come from: either --simulate COLUMN or --pull 'command {id}'")
+    if asked.noise_variance is not None:
+        variance_of_noise(asked.noise_variance, "--noise-variance")
     if asked.report_file is not None and asked.report_file.suffix.lower() not in {".html", ".png"}:
         raise click.UsageError(f"--report takes a .html or .png file; given {asked.report_file.name!r}")
 
@@ -179,9 +190,11 @@ def _simulated(features: Any, means: Any, model: Any, variance: float | None, mi
     if isinstance(link, PoissonLink):
         if means.min() < 0:
             raise InputError("a simulated column of mean counts must not be negative")
+        if means.max() > LARGEST_COUNT:
+            raise InputError(f"a simulated column of mean counts must not go beyond {LARGEST_COUNT:g}")
         return Bandit(features, means, Poisson())
-    if variance is None or variance < 0:
-        raise InputError("simulated rewards need --noise-variance, a number not below 0")
+    if variance is None:
+        raise InputError("simulated rewards need --noise-variance")
     return Bandit(features, -means if minimize else means, Gaussian(variance))
 
 
@@ -198,14 +211,12 @@ def _play(
     if log is not None and log.count:
         say(f"resuming: {log.count} rewards are in {log.path}")
     _warn_if_thin(policy, problem)
-    try:
-        with bar:
-            done = play(policy, bandit, problem.budget, seed, watch)
-    except (PullError, RewardError) as error:
-        spent = bandit.made if isinstance(bandit, live.Live) else 0
-        best = f"; best so far: {accountant.stages[-1].estimates[0].arm}" if accountant.stages else ""
-        again = f"; run again to resume from {log.path}" if log else "; with --log FILE the next run could resume"
-        raise PullError(f"{error}\n{spent} of {problem.budget} pulls were spent{best}{again}") from error
+
+    def best() -> str:
+        return str(accountant.stages[-1].estimates[0].arm) if accountant.stages else ""
+
+    with accounted(bandit, problem.budget, log, best), bar:
+        done = play(policy, bandit, problem.budget, seed, watch)
     return accountant.close(problem, done), int(done.arm)
 
 

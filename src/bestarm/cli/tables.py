@@ -1,5 +1,6 @@
 """Tables that are read in blocks, as commands open them: .npy and Parquet."""
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +21,12 @@ UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1
 
 def in_blocks(path: str) -> bool:
     """Return whether a table is of a kind that can be read in blocks."""
-    return Path(path).is_dir() or Path(path).suffix.lower() in (".npy", ".parquet", ".pq")
+    return os.path.isdir(path) or Path(path).suffix.lower() in (".npy", ".parquet", ".pq")
 
 
 def shape(path: str) -> tuple[int, tuple[str, ...]]:
     """Return the number of rows and the names of the columns, without reading the rows."""
-    if not Path(path).exists():
+    if not os.path.exists(path):  # False as well where a name is too long
         raise InputError(f"{path}: there is no such file or folder")
     if Path(path).suffix.lower() == ".npy":
         source = open_source(path)

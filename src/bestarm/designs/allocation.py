@@ -17,6 +17,7 @@ from bestarm.designs.rounding import AutoRound
 from bestarm.designs.transductive import Transductive
 from bestarm.errors import BudgetError, InputError, UnknownNameError
 from bestarm.linalg import Candidates, span_coordinates
+from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
 from bestarm.sources import Source, open_source
 from bestarm.sources.memory import ArraySource
 from bestarm.sources.priced import PricedSource
@@ -82,10 +83,12 @@ def design(
     """
     if criterion not in CRITERIA:
         raise UnknownNameError("criterion", criterion, CRITERIA)
-    if pulls < 1:
-        raise BudgetError(f"pulls must be at least 1; given {pulls}", least=1)
+    count = whole(pulls, "pulls", most=LARGEST_WHOLE)
+    if count < 1:
+        raise BudgetError(f"pulls must be at least 1; given {count}", least=1)
+    near = real(tolerance, "tolerance", above=0)
     source = _source(table, table.cost if cost is None and isinstance(table, Arms) else cost)
-    return CRITERIA[criterion](source, pulls, tolerance, progress, np.random.default_rng(rng))
+    return CRITERIA[criterion](source, count, near, progress, generator(rng, "rng"))
 
 
 def _source(table: Any, cost: Any) -> Source:

@@ -1,5 +1,6 @@
 """Allocations that need no design problem solved: uniform, clustered, forced."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from bestarm.core import Array, Random, namespace
 from bestarm.designs.optimal import kumar_yildirim
 from bestarm.designs.protocols import Design
 from bestarm.linalg import Candidates, one_hot, span_coordinates
+from bestarm.structures.bases import evened
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,16 @@ class Clustered:
 
     def _one(self, features: Array, pulls: int, draw: Array) -> Array:
         from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
 
+        features = evened(features, axis=(-2, -1))
         distinct = len(np.unique(features, axis=0))
         dimension = int(np.count_nonzero(np.any(span_coordinates(features) != 0, axis=0)))
         wanted = self.clusters if self.clusters is not None else dimension + 1
         means = KMeans(min(wanted, distinct), n_init=1, random_state=int(draw[-1] * 2**31))
-        label = means.fit_predict(features)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of arms that differ by rounding only
+            label = means.fit_predict(features)
         groups = [np.nonzero(label == c)[0] for c in range(label.max() + 1)]
         groups.sort(key=len)  # an odd pull goes where it is spread thinnest
         budget = [pulls // len(groups) + (g >= len(groups) - pulls % len(groups)) for g in range(len(groups))]

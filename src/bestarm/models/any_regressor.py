@@ -10,6 +10,7 @@ from bestarm.errors import InputError
 from bestarm.estimators import build, describe, freeze
 from bestarm.linalg import Candidates
 from bestarm.models.protocols import Fit
+from bestarm.structures.bases import evened
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class AnyRegressor:
         estimator = build(self.path, self.params)
         if not hasattr(estimator, "predict"):
             raise InputError(f"{self.path} is not a regressor: it has no predict method")
+        features = evened(features)  # scikit-learn holds them in single precision
         x, y, n = features[pulled], sums[pulled] / counts[pulled], counts[pulled]
         if has_fit_parameter(estimator, "sample_weight"):
             estimator.fit(x, y, sample_weight=n)

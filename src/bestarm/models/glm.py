@@ -170,7 +170,7 @@ class GLM:
         still = still if done is None else still & ~done
         ridge = penalty[:, None, None] * xp.eye(theta.shape[-1], dtype=theta.dtype)
         H = moment(z, counts * self.link.slope(predictor), ridge)
-        step = xp.linalg.solve(H, gradient[..., None])[..., 0]
+        step = _solved(H, gradient)
         reach = xp.max(xp.abs(matvec(z, step)), axis=-1)
         length = xp.minimum(LONGEST / xp.maximum(reach, xp.ones_like(reach)), xp.ones_like(reach))
         before = self._objective(theta, z, counts, sums, penalty)
@@ -190,3 +190,19 @@ class GLM:
         predictor = self._near(matvec(z, theta))
         gain = xp.sum(sums * predictor - counts * self.link.integral(predictor), axis=-1)
         return gain - penalty / 2 * xp.vecdot(theta, theta)
+
+
+def _solved(H: Array, gradient: Array) -> Array:
+    """Return H⁻¹ g, no eigenvalue of H negative but for rounding.
+
+    Where the slopes of the arms differ so much that rounding hides the ridge, H may be singular as it stands.
+    """
+    xp = namespace(H)
+    try:
+        return xp.linalg.solve(H, gradient[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        if H.ndim > 2:  # one by one, so that no replication depends on its neighbours
+            return xp.stack([_solved(H[j, ...], gradient[j, ...]) for j in range(H.shape[0])])
+        values, vectors = xp.linalg.eigh(H)
+        least = xp.maximum(xp.max(values) * xp.finfo(H.dtype).eps, xp.finfo(H.dtype).smallest_normal)
+        return matvec(vectors / xp.maximum(values, least), matvec(xp.matrix_transpose(vectors), gradient))

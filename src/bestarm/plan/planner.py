@@ -9,9 +9,10 @@ import numpy as np
 
 from bestarm import catalog
 from bestarm.arms import Arms
-from bestarm.core import Problem
-from bestarm.errors import ArmsError, BudgetError, BudgetWarning, InputError, UnknownNameError
+from bestarm.core import Problem, whole_budget
+from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
 from bestarm.models.weighed import Weighed
+from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
 from bestarm.plan.answer import Plan, Rounds
 from bestarm.plan.rivals import RIVALS
 from bestarm.plan.simulate import Simulation, search
@@ -57,7 +58,7 @@ def plan(
     True
     """
     name = "linear" if model is None else model if isinstance(model, str) else _model_name(model)
-    _check(error, replications, cap, n_jobs, rivals)
+    replications, cap, n_jobs = _check(error, replications, cap, n_jobs, rivals)
     worlds = Worlds(_features(arms), catalog.model(name), gap, noise_variance, prior, base, RIVALS[rivals])
     chosen = _policies(policies, catalog.default_policy(name), catalog.default_policy(None if model is None else name))
     listed = _budgets(budget, budgets, error, replications)
@@ -72,7 +73,7 @@ def plan(
     }
     if len(worlds.kinds[0]) == 1:
         return _nothing_to_find(worlds, chosen, error, about)
-    seed = int(np.random.default_rng(rng).integers(2**63))
+    seed = int(generator(rng, "rng").integers(2**63))
     worlds.predictors(1, np.random.default_rng(seed))  # worlds that cannot be are refused before anything runs
     with _bar(progress) as bar:
         runs = Simulation(worlds, chosen, replications, seed, n_jobs, error, bar)
@@ -114,17 +115,16 @@ def _policies(policies: Policies | None, own: str, auto: str) -> dict[str, Any]:
     return chosen
 
 
-def _check(error: float, replications: int, cap: int | None, n_jobs: int, rivals: str) -> None:
-    if not 0 < error < 1:
+def _check(error: Any, replications: Any, cap: Any, n_jobs: Any, rivals: str) -> tuple[int, int | None, int]:
+    """Return the replications, the cap and the number of jobs as whole numbers."""
+    if not 0 < real(error, "error") < 1:
         raise InputError(f"error must be between 0 and 1; given {error}")
-    if replications < 1:
-        raise InputError(f"replications must be at least 1; given {replications}")
-    if cap is not None and cap < 1:
-        raise InputError(f"cap must be at least 1 pull; given {cap}")
-    if n_jobs == 0:
+    if not whole(n_jobs, "n_jobs"):
         raise InputError("n_jobs must not be 0; -1 is one for each core")
     if rivals not in RIVALS:
         raise UnknownNameError("kind of rivals", rivals, RIVALS)
+    most = None if cap is None else whole(cap, "cap", least=1, most=LARGEST_WHOLE)
+    return whole(replications, "replications", least=1), most, whole(n_jobs, "n_jobs")
 
 
 def _budgets(budget: int | None, budgets: Iterable[int] | None, error: float, replications: int) -> list[int] | None:
@@ -136,13 +136,10 @@ def _budgets(budget: int | None, budgets: Iterable[int] | None, error: float, re
         if replications < least:
             raise InputError(f"an error of {error:g} shows only in {least} replications or more; given {replications}")
         return None
-    listed = sorted(budgets or ()) if budget is None else [budget, 2 * budget]
-    for one in listed:
-        if one != int(one) or one < 1:
-            raise BudgetError(f"budget must be a whole number of pulls, at least 1; given {one}", least=1)
+    listed = [whole_budget(one) for one in ([budget] if budget is not None else budgets or ())]
     if not listed:
         raise InputError("budgets must list at least one budget")
-    return [int(one) for one in listed]
+    return sorted(listed) if budget is None else [*listed, 2 * listed[0]]
 
 
 def _answer(runs: Simulation, given: int | None, searched: bool, about: dict[str, Any]) -> Plan:

@@ -15,6 +15,7 @@ from bestarm.linalg import span_coordinates
 from bestarm.models.glm import GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
+from bestarm.numbers import real
 from bestarm.plan.rivals import Rivals, Spread
 
 Prior: TypeAlias = float | Callable[[int, np.random.Generator], Any]
@@ -74,6 +75,8 @@ class Worlds:
             raise InputError(f"noise_variance must not be given: {law}")
         if isinstance(self.link, Logistic) and self.gap is not None and self.gap >= 1:
             raise InputError(f"gap must be below 1 for chances of success; given {self.gap}")
+        if self.base is not None:
+            real(self.base, "base")
         if self.base is not None and not self.level:
             raise InputError("base needs features with a constant in their span; add an intercept")
         if not math.isfinite(self.offset):
@@ -208,5 +211,5 @@ def _best_two(values: Any) -> tuple[Any, Any]:
 
 def _positive(**values: float | None) -> None:
     for name, value in values.items():
-        if value is not None and not 0 < value < math.inf:
-            raise InputError(f"{name} must be above 0 and finite; given {value}")
+        if value is not None:
+            real(value, name, above=0)

@@ -5,6 +5,7 @@ from typing import Any
 
 from bestarm.core import Array, Policy, Problem, Pulls, Random, Tally, Totals, namespace
 from bestarm.linalg import pick, tally
+from bestarm.numbers import whole
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,9 @@ class Batched:
     policy: Policy[Any]
     size: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole(self.size, "size", least=1))
+
     def start(self, problem: Problem) -> Pending:
         zero = namespace(problem.features).zeros_like(problem.features[..., 0])
         return Pending(problem, self.policy.start(problem), Tally(zero, zero, zero))
@@ -34,13 +38,14 @@ class Batched:
     def ask(self, state: Pending, rng: Random) -> Pulls | None:
         xp = namespace(state.known.sums)
         planned: list[Pulls] = []
-        inner, count = state.inner, 0
-        while count < self.size and (pulls := self.policy.ask(inner, rng)) is not None:
+        inner = state.inner
+        while (pulls := self.policy.ask(inner, rng)) is not None:
             if pulls.total != 1:
                 planned = planned or [pulls]
                 break
             planned.append(pulls)
-            count += 1
+            if len(planned) >= self.size:  # after the last one nothing is asked: it needs no guess
+                break
             inner = self.policy.tell(inner, pulls, self._guess(state.known, pulls))
         if not planned:
             return None

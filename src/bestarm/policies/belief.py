@@ -10,13 +10,18 @@ Ridge regression with A = λI + Σ x x' is the linear belief with σ² = 1 and p
 """
 
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from typing import Any, Protocol
+
+import numpy as np
 
 from bestarm.core import Array, namespace
 from bestarm.kernels import Kernel
 from bestarm.linalg import accumulate, leverage, matvec, one_hot, pick, row
+from bestarm.structures.bases import power_of_two
 
 REFRESH = 256  # rank-one updates between two refits; the errors of so many stay near 1e-13
+VAGUE = 2.0**20  # standard deviations of the noise that the prior of a coefficient times its feature has at most
 PENDING = 16  # columns a kernel belief holds back before it subtracts them all in one product
 
 
@@ -78,9 +83,10 @@ class Coefficients:
         transposed = xp.matrix_transpose(x)
         ratio = transposed @ (x * (counts * (self.variance / noise))[..., None])  # prior variance times precision
         ratio = ratio + xp.eye(x.shape[-1], dtype=x.dtype)
-        inverse = self.variance * xp.linalg.inv(ratio)
+        inverse, information = _inverted(ratio)
+        inverse = self.variance * inverse
         mean = matvec(x, matvec(inverse, matvec(transposed, sums / noise)))
-        return replace(self, inverse=inverse), mean, leverage(x, inverse), xp.linalg.slogdet(ratio)[1]
+        return replace(self, inverse=inverse), mean, leverage(x, inverse), information
 
 
 @dataclass(frozen=True)
@@ -261,6 +267,7 @@ class LinearPrior:
         if features.shape[-1] > features.shape[-2]:
             left, values, _ = xp.linalg.svd(features, full_matrices=False)
             features = left * values[..., None, :]
+        features = _vague_at_most(features, self.variance, noise)
         identity = xp.eye(features.shape[-1], dtype=features.dtype)
         inverse = self.variance * xp.broadcast_to(identity, (*features.shape[:-2], *identity.shape))
         variance = self.variance * xp.vecdot(features, features)
@@ -286,8 +293,36 @@ class SeparatePrior:
     variance: float = 1.0
 
     def belief(self, features: Array, noise: float) -> Belief:
+        features = _vague_at_most(features, self.variance, noise)
         variance = self.variance * namespace(features).vecdot(features, features)
         return _fresh(Separate(variance, variance), variance, noise)
+
+
+def _inverted(ratio: Array) -> tuple[Array, Array]:
+    """Return the inverse and log det of I + A `(..., d, d)`, no eigenvalue of A negative.
+
+    Where A is so large that rounding hides I, the matrix may be singular as it stands: no eigenvalue is below 1 then.
+    """
+    xp = namespace(ratio)
+    try:
+        return xp.linalg.inv(ratio), xp.linalg.slogdet(ratio)[1]
+    except np.linalg.LinAlgError:
+        if ratio.ndim > 2:  # one by one, so that no replication depends on its neighbours
+            each = [_inverted(ratio[j, ...]) for j in range(ratio.shape[0])]
+            return xp.stack([inverse for inverse, _ in each]), xp.stack([log_det for _, log_det in each])
+        values, vectors = xp.linalg.eigh(ratio)
+        values = xp.maximum(values, xp.ones_like(values))
+        return (vectors / values) @ xp.matrix_transpose(vectors), xp.sum(xp.log(values))
+
+
+def _vague_at_most(features: Array, variance: float, noise: float) -> Array:
+    """Return features with none so large that the prior is more than VAGUE times as wide as the noise of one pull.
+
+    Beyond, what is known of a mean drowns in the rounding of what was not known before, and its square overflows.
+    """
+    xp = namespace(features)
+    ratio = xp.max(xp.abs(features), axis=-2, keepdims=True) * sqrt(variance / noise)
+    return features * xp.where(ratio > VAGUE, power_of_two(ratio, 0) * VAGUE, xp.ones_like(ratio))
 
 
 def root(variance: Array) -> Array:

@@ -12,14 +12,15 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace, whole_budget
 from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.many import Sparse
 from bestarm.designs.newton import Floats
 from bestarm.designs.reading import Index
-from bestarm.errors import BudgetError, InputError
+from bestarm.errors import InputError
 from bestarm.linalg import moment, one_thread, symmetric_inverse, top
 from bestarm.models.linear import Linear, Projected
+from bestarm.numbers import real
 from bestarm.policies.elimination import Contest, Elimination, Survivors, ThisStage
 from bestarm.policies.schedules import Stage, even_stages
 from bestarm.sources.protocols import Rows, Source, beside, to_host
@@ -38,8 +39,9 @@ class BigProblem:
     noise_variance: float | None = None
 
     def __post_init__(self) -> None:
-        if self.budget < 1:
-            raise BudgetError(f"budget must be at least 1 pull; given {self.budget}", least=1)
+        object.__setattr__(self, "budget", whole_budget(self.budget))
+        if self.noise_variance is not None:
+            object.__setattr__(self, "noise_variance", real(self.noise_variance, "noise_variance", least=0))
 
 
 @dataclass(frozen=True)

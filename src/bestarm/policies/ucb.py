@@ -51,8 +51,9 @@ class LinUCB:
     noise_variance: float | None = None
 
     def start(self, problem: Problem) -> Hope:
-        belief = self.prior.belief(problem.features, 1.0)
-        return Hope(problem, belief, 0, Scene.of(problem, 1 / self.prior.variance, self.noise_variance))
+        scene = Scene.of(problem, 1 / self.prior.variance, self.noise_variance)
+        self.radius.of(scene, 0)  # refuses now what it would refuse later
+        return Hope(problem, self.prior.belief(problem.features, 1.0), 0, scene)
 
     def ask(self, state: Hope, rng: Random) -> Pulls | None:
         if state.over:
@@ -179,6 +180,7 @@ class UCBGLM:
         z = Candidates.of(problem.features).coordinates
         zero = xp.zeros_like(z[..., 0])
         scene = replace(Scene.of(problem, self.ridge, self.noise_variance), dimension=xp.maximum(rank(z), 1.0))
+        self.radius.of(scene, 0)  # refuses now what it would refuse later
         everyone = xp.ones(problem.batch, dtype=xp.bool)
         return Slope(
             problem=problem,

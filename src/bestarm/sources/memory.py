@@ -119,10 +119,7 @@ class MappedSource:
     def of(cls, path: Path, block_rows: int | None = None, memory: int | None = None) -> "MappedSource":
         """Map a file `(K, d)`."""
         stamp = file_stamp(path)
-        try:
-            table = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise ArmsError(f"{path}: expected a .npy file of numbers; {error}") from error
+        table = mapped(path)
         inner = ArraySource.of(table, label=str(path))
         length = block_length(inner.columns, block_rows, memory, STREAM // 4)
         return cls(path, table, inner.names, length, memory, stamp)
@@ -169,6 +166,18 @@ class MappedSource:
         mapped = getattr(self.table, "_mmap", None)
         if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
             mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def mapped(path: Path) -> NDArray[Any]:
+    """Return the array of a .npy file, mapped: a damaged header that claims too much is refused, not allocated."""
+    try:
+        table = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # a header is parsed as Python: whatever that raises
+        raise ArmsError(f"{path}: expected a .npy file of numbers; {type(error).__name__}: {error}") from error
+    if not isinstance(table, np.ndarray):
+        table.close()
+        raise ArmsError(f"{path}: expected a .npy file of numbers, found an archive of several (.npz)")
+    return table
 
 
 def file_stamp(path: Path) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """One function that finds the source for whatever holds the table."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,17 +41,18 @@ def open_source(
             )
         return _of_array(table, block_rows, memory)
     path = Path(table)
-    if not path.exists():
+    kind = path.suffix.lower()
+    if not os.path.exists(path):  # False as well where a name is too long
         raise InputError(f"{path}: there is no such file or folder")
-    if path.is_dir() or path.suffix in (".parquet", ".pq"):
+    if path.is_dir() or kind in (".parquet", ".pq"):
         from bestarm.sources.parquet import ParquetSource
 
         return ParquetSource.of(path, columns, block_rows, memory, cost)
-    if path.suffix == ".npy":
+    if kind == ".npy":
         if columns is not None or cost is not None:
             raise InputError(f"{path}: columns of a .npy file have no names; columns and cost need Parquet")
         return MappedSource.of(path, block_rows, memory)
-    if path.suffix == ".csv":
+    if kind == ".csv":
         raise InputError(f"{path}: a CSV cannot be read in blocks; pass Arms.from_csv(path).features, or write Parquet")
     raise InputError(f"{path}: {UnknownNameError('kind of table', path.suffix, ('.npy', '.parquet'))}")
 

@@ -1,6 +1,7 @@
 """Parquet: one file or a folder of them, decoded into one bounded buffer. Needs pyarrow."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bestarm.core import Array
-from bestarm.errors import ArmsError, InputError, UnknownNameError
+from bestarm.errors import ArmsError, BestArmError, InputError, UnknownNameError
 from bestarm.sources.memory import check_unchanged, file_stamp
 from bestarm.sources.protocols import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold
 
@@ -83,8 +84,9 @@ class ParquetSource:
         for part, group, start, count in self._groups():
             low, high = np.searchsorted(wanted, [start, start + count])
             if low < high:
-                table = pyarrow_parquet().ParquetFile(part.path).read_row_group(group, columns=self._read_names)
-                out[low:high] = self._numbers(table, start)[wanted[low:high] - start]
+                with _opened(part.path) as file:
+                    table = file.read_row_group(group, columns=self._read_names)
+                    out[low:high] = self._numbers(table, start)[wanted[low:high] - start]
         return out[back]
 
     def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
@@ -101,11 +103,11 @@ class ParquetSource:
         for part, group, start, count in self._groups():
             low, high = np.searchsorted(wanted, [start, start + count])
             if low < high:
-                with pyarrow_parquet().ParquetFile(part.path) as file:
+                with _opened(part.path) as file:
                     if name not in file.schema_arrow.names:
                         raise ArmsError(f"{part.path}: {UnknownNameError('column', name, file.schema_arrow.names)}")
                     column = file.read_row_group(group, columns=[name]).column(name)
-                cells = column.take(wanted[low:high] - start).to_pylist()
+                    cells = column.take(wanted[low:high] - start).to_pylist()
                 found |= {int(row): _text(cell) for row, cell in zip(wanted[low:high], cells, strict=True)}
         return [found[int(row)] for row in index]
 
@@ -135,12 +137,12 @@ class ParquetSource:
 
     def _blocks(self) -> Iterator[tuple[int, Array]]:
         """Yield blocks of the same length whatever the row groups are, all in one buffer."""
-        parquet = pyarrow_parquet()
         buffer = np.empty((min(self.block_rows, self.rows), self.columns), self.dtype)
         start, filled = 0, 0
         for part in self.parts:
-            with parquet.ParquetFile(part.path, buffer_size=READ_AHEAD, pre_buffer=False) as file:
+            with _opened(part.path, buffer_size=READ_AHEAD, pre_buffer=False) as file:
                 for batch in file.iter_batches(len(buffer), columns=self._read_names, use_threads=False):
+                    self._expect(start + filled + batch.num_rows <= self.rows)
                     given = 0
                     while given < batch.num_rows:
                         piece = batch.slice(given, min(len(buffer) - filled, batch.num_rows - given))
@@ -149,16 +151,21 @@ class ParquetSource:
                         if filled == len(buffer):
                             yield start, buffer
                             start, filled = start + filled, 0
+        self._expect(start + filled == self.rows)
         if filled:
             yield start, buffer[:filled]
+
+    def _expect(self, holds: bool) -> None:
+        if not holds:
+            raise ArmsError(f"{self.parts[0].path}: expected {self.rows} rows, as the footers say; there are others")
 
     def _numbers(self, table: Any, start: int, out: Rows | None = None) -> Rows:
         """Write the columns of an Arrow table into `out` `(m, d)`; a missing cell becomes NaN."""
         out = np.empty((table.num_rows, self.columns), self.dtype) if out is None else out
         for j, name in enumerate(self.names):
-            out[:, j] = table.column(name).to_numpy(**_copying(table))
+            out[:, j] = _as_numpy(table, name)
         if self.cost is not None:
-            cost = np.asarray(table.column(self.cost).to_numpy(**_copying(table)), dtype=np.float64)
+            cost = np.asarray(_as_numpy(table, self.cost), dtype=np.float64)
             check_costs(cost, start, self)
             out /= np.sqrt(cost)[:, None]
         return out
@@ -176,11 +183,14 @@ def parquet_cells(path: Path) -> tuple[dict[str, list[str]], list[str]]:
     cells: dict[str, list[str]] = {name: [] for name in schemas[0]}
     places: list[str] = []
     for part in parts:
-        with pyarrow_parquet().ParquetFile(part.path) as file:
+        with _opened(part.path) as file:
             for name in cells:
                 if name not in file.schema_arrow.names:
                     raise ArmsError(f"{part.path}: {UnknownNameError('column', name, file.schema_arrow.names)}")
-                cells[name] += [_text(cell) for cell in file.read(columns=[name]).column(name).to_pylist()]
+                found = file.read(columns=[name]).column(name).to_pylist()
+                if len(found) != part.rows:
+                    raise ArmsError(f"{part.path}, column {name!r}: {part.rows} rows expected; {len(found)} found")
+                cells[name] += [_text(cell) for cell in found]
         where = [group for group, count in enumerate(part.groups) for _ in range(count)]
         places += [f"{part.path}: row {row}, row group {group}" for row, group in enumerate(where, 1)]
     return cells, places
@@ -200,20 +210,47 @@ def _footers(path: Path) -> tuple[list[Path], list[Part], list[dict[str, Any]]]:
     schemas: list[dict[str, Any]] = []
     for one in paths:
         stamp = file_stamp(one)
-        try:
+        with _sound(one):
             footer = parquet.read_metadata(one)
-        except Exception as error:  # pyarrow has its own tree of errors, and OSError
-            raise ArmsError(f"{one}: expected a Parquet file; {error}") from error
-        arrow = footer.schema.to_arrow_schema()
-        schemas.append({name: arrow.field(name).type for name in arrow.names})
-        groups = tuple(footer.row_group(j).num_rows for j in range(footer.num_row_groups))
+            arrow = footer.schema.to_arrow_schema()
+            schema = {field.name: field.type for field in arrow}
+            if not schema or len(schema) < len(arrow):
+                raise ArmsError(f"{one}: {len(arrow)} columns, with {len(schema)} names; each needs its own")
+            groups = tuple(footer.row_group(j).num_rows for j in range(footer.num_row_groups))
+            if min(groups, default=0) < 0:
+                raise ArmsError(f"{one}: expected a Parquet file; a row group claims {min(groups)} rows")
+        schemas.append(schema)
         parts.append(Part(one, groups, stamp))
     return paths, parts, schemas
 
 
-def _copying(table: Any) -> dict[str, bool]:
+@contextmanager
+def _sound(path: Path) -> Iterator[None]:
+    """Name the file in whatever goes wrong while it is read: pyarrow has its own tree of errors, and others."""
+    try:
+        yield
+    except BestArmError:
+        raise
+    except Exception as error:
+        raise ArmsError(f"{path}: expected a Parquet file; {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _opened(path: Path, **options: Any) -> Iterator[Any]:
+    with _sound(path), pyarrow_parquet().ParquetFile(path, **options) as file:
+        yield file
+
+
+def _as_numpy(table: Any, name: str) -> NDArray[Any]:
+    """Return a column of an Arrow table or record batch as numbers, NaN where a cell is missing."""
+    import pyarrow
+
+    column = table.column(name)
+    if not pyarrow.types.is_floating(column.type):
+        column = column.cast(pyarrow.float64(), safe=False)  # of bools and decimals NumPy makes objects
     # a record batch holds arrays, which refuse to copy unless told; a table holds chunked arrays, which always may
-    return {"zero_copy_only": False} if type(table).__name__ == "RecordBatch" else {}
+    copying = {"zero_copy_only": False} if type(table).__name__ == "RecordBatch" else {}
+    return np.asarray(column.to_numpy(**copying))
 
 
 def pyarrow_parquet() -> Any:

@@ -10,6 +10,7 @@ RANK = 64  # features a kernel is given at most; what they leave out counts as e
 BLOCK = 4096  # rows a kernel is evaluated on at once: they stay in cache
 UNEVEN = 0.1  # the relative spread of squared lengths from which arms lie on no sphere
 EXACT = 256  # arms up to which those features are eigenvectors, the best there are; beyond, from landmarks
+FAR = 100  # features beyond 2^±100 are brought to about 1: fourth powers of theirs would be no floats
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,27 @@ class Base:
     squared: Array
 
 
+def power_of_two(size: Array, most: float) -> Array:
+    """Return the power of two that brings each size beyond 2^±most to between 1 and 2; 1 for all others and for 0."""
+    xp = namespace(size)
+    exponent = xp.floor(xp.log2(xp.where(size > 0, size, xp.ones_like(size))))
+    far = xp.abs(exponent) > most
+    return xp.pow(2 * xp.ones_like(size), xp.where(far, xp.clip(-exponent, -1023.0, 1023.0), xp.zeros_like(size)))
+
+
+def evened(features: Array, axis: int | tuple[int, ...] = -2) -> Array:
+    """Return features `(..., K, d)` as they are, or times a power of two where their products would be no floats.
+
+    By default each column is looked at by itself; with axes (-2, -1) all of them have the same factor.
+    """
+    xp = namespace(features)
+    return features * power_of_two(xp.max(xp.abs(features), axis=axis, keepdims=True), FAR)
+
+
 def standardised(features: Array) -> Array:
     """Return features `(..., K, d)` with mean 0 and variance 1 over the arms; constant ones become 0."""
     xp = namespace(features)
+    features = evened(features)
     centred = features - xp.mean(features, axis=-2, keepdims=True)
     deviation = xp.sqrt(xp.mean(centred * centred, axis=-2, keepdims=True))
     size = xp.max(xp.abs(features), axis=-2, keepdims=True)

@@ -13,6 +13,7 @@ from bestarm.kernels import Exponential, Matern
 from bestarm.structures.bases import (
     Base,
     anchored,
+    evened,
     kernel_base,
     linear_base,
     products,
@@ -264,7 +265,9 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
 
     Multiplying all features by a number or adding a number to each of them changes nothing.
     """
-    standard, sphere = standardised(features), sphere_centred(features)
+    standard = standardised(features)
+    features = evened(features, axis=(-2, -1))
+    sphere = sphere_centred(features)
     round = roundness(sphere)
     make = {
         "centred": lambda: linear_base(anchored(features, sphere, round)),

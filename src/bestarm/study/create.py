@@ -1,21 +1,31 @@
 """How studies begin, are found again, and end."""
 
-import math
 import os
+import platform
 import time
 import uuid
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from bestarm import catalog, spec
 from bestarm.arms import Arms
 from bestarm.core import Problem
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.live import fresh_seed
+from bestarm.numbers import real, whole
 from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
-from bestarm.study.fold import LARGEST, VERSION, StudyState
+from bestarm.study import fold
+from bestarm.study.limits import LARGEST
+from bestarm.study.places import plain, reference
+from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
 from bestarm.study.study import Study
+from bestarm.version import __version__
 
 Place: TypeAlias = str | os.PathLike[str] | Storage | None
 
@@ -36,6 +46,8 @@ def create_study(
     rounds: int | None = None,
     refund: bool = True,
     extra: bool = True,
+    unit: str | None = None,
+    read: Mapping[str, Any] | None = None,
 ) -> Study:
     """Begin a study: find the best of `arms` within `budget` pulls (or money, where arms have costs).
 
@@ -45,42 +57,50 @@ def create_study(
     one is willing to wait for results: all of a round is planned together. `refund` asks a failed trial's arm again;
     `extra` takes results nobody asked for. With `load_if_exists` a study of that name is loaded if it is of the same
     arms, policy and settings, and what differs is said if not.
+
+    Where `arms` is a path, the log keeps the table's place, length and digest in place of a copy; `read` are options of
+    `Arms.from_file` for it.
     """
-    table = arms if isinstance(arms, Arms) else Arms.from_arrays(arms)
+    place = _open(storage)
+    table, kept = _arms(arms, read, place.folder)
     chosen, rewards_model = _policy(policy, model)
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
-    _check(table, budget, name, direction, noise_variance, seed, batch)
-    _check_rounds(chosen, rounds)
+    numbers = _settings(table, budget, name, direction, noise_variance, seed)
+    size = None if batch is None else whole(batch, "batch", least=1)
+    rounds = _rounds(chosen, rounds)
     Rewards(rewards_model, direction == "minimize")
-    chosen.start(Problem(table.features, _pulls(table, budget), noise_variance))
+    _start(chosen, Problem(table.features, _pulls(table, numbers["budget"]), numbers["noise_variance"]))
     first = {
-        "kind": "create", "version": VERSION, "name": name, "time": time.time(), "budget": budget,
-        "direction": direction,
-        "arms": {"ids": list(table.ids), "features": table.features.tolist(), "names": list(table.names),
-                 "cost": None if table.cost is None else table.cost.tolist(), "encoding": table.encoding.to_dict(),
-                 "table": {column: list(cells) for column, cells in table.table.items()}},
+        "kind": "create", "version": VERSION, "name": name, "time": time.time(), "versions": _versions(chosen),
+        "arms": kept, "goal": "best", "direction": direction, "unit": unit,
         "policy": spec.to_dict(chosen), "policy_name": policy_name(chosen), "model": spec.to_dict(rewards_model),
-        "noise_variance": noise_variance, "seed": fresh_seed() if seed is None else int(seed),
-        "options": {"batch": batch, "rounds": rounds, "refund": refund, "extra": extra},
+        "blocks": None, "stop": None, **numbers,
+        "options": {"batch": size, "rounds": rounds, "refund": bool(refund), "extra": bool(extra)},
     }  # fmt: skip
-    _try(first)
-    place = _open(storage)
+    allow = {spec.package_of(chosen), spec.package_of(rewards_model)} - {"bestarm"}
+    _try(first, allow, place.folder)
     if place.create(name, first):
-        return Study(name, place)
+        return Study(name, place, allow)
     if not load_if_exists:
         raise InputError(f"there is a study {name!r} already; load it, delete it, or choose another name")
-    study = Study(name, place)
-    differing = _differences(study, first, seed)
+    study = Study(name, place, allow)
+    differing = _differences(study, first, plain(table), seed)
     if differing:
         raise InputError(f"there is a study {name!r}, but a different one: {'; '.join(differing)}")
     return study
 
 
-def load_study(study_name: str, storage: Place = None) -> Study:
-    """Return the study of that name."""
+def load_study(
+    study_name: str, storage: Place = None, *, allow: Iterable[str] = (), arms: str | os.PathLike[str] | None = None
+) -> Study:
+    """Return the study of that name.
+
+    `allow` are packages, beside bestarm and those installed as its plugins, that may be imported for the parts the log
+    names; `arms` is where the table of arms is now, if the log refers to one that was moved.
+    """
     place = _open(storage)
     _known(study_name, place)
-    return Study(study_name, place)
+    return Study(study_name, place, [allow] if isinstance(allow, str) else allow, arms)
 
 
 def delete_study(study_name: str, storage: Place = None) -> None:
@@ -130,10 +150,45 @@ def _policy(policy: Any, model: str | None) -> tuple[Any, Any]:
     return chosen, own or named
 
 
-def _try(first: Record) -> None:
-    """Ask the first question once before anything is written: a study that cannot begin must not exist."""
+def _arms(arms: Any, read: Mapping[str, Any] | None, folder: Path | None) -> tuple[Arms, Record]:
+    """Return the arms and what the log keeps of them."""
+    if isinstance(arms, str | os.PathLike):
+        path = Path(arms)
+        table = Arms.from_file(path, **(read or {}))
+        return table, reference(path, table, folder, **(read or {}))
+    if read is not None:
+        raise InputError("read= says how a table is read: give its path as arms")
+    table = arms if isinstance(arms, Arms) else Arms.from_arrays(arms)
+    return table, plain(table)
+
+
+def _versions(policy: Any) -> dict[str, str]:
+    """Return the versions of what may compute something for this study."""
+    found = {"bestarm": __version__, "python": platform.python_version()}
+    forest = "scikit-learn" if "AnyRegressor" in repr(policy) else None
+    for package in filter(None, ("numpy", "scipy", forest)):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def _start(policy: Any, problem: Problem) -> None:
+    """Let the policy ask once before anything is written: a study that cannot begin must not exist."""
     try:
-        StudyState().apply([first])
+        with np.errstate(all="ignore"):
+            policy.ask(policy.start(problem), np.random.default_rng(0))
+    except (BestArmError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(f"{policy_name(policy)} cannot start with these arms: {error}") from error
+
+
+def _try(first: Record, allow: Iterable[str], folder: Path | None) -> None:
+    """Read the record once before it is written."""
+    try:
+        fold.apply(StudyState(allow=tuple(allow), folder=folder), [first])
     except StorageError as error:
         raise error.__cause__ if isinstance(error.__cause__, BestArmError) else error from None
 
@@ -142,40 +197,40 @@ def _pulls(table: Arms, budget: float) -> int:
     return max(1, int(budget / (1.0 if table.cost is None else float(table.cost.mean())) + 1e-9))
 
 
-def _check(
-    table: Arms, budget: Any, name: str, direction: str, variance: Any, seed: Any, batch: Any
-) -> None:  # fmt: skip
+def _settings(
+    table: Arms, budget: Any, name: Any, direction: Any, variance: Any, seed: Any
+) -> dict[str, Any]:  # fmt: skip
+    """Return the numbers of a study, checked."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise InputError(f"a study needs a name that can be read; given {name!r}")
     if direction not in ("maximize", "minimize"):
         raise InputError(f"direction must be 'maximize' or 'minimize'; given {direction!r}")
-    if variance is not None and not 0 <= variance < math.inf:
-        raise InputError(f"a variance is a number not below 0; given {variance!r}")
-    if seed is not None and seed < 0:
-        raise InputError(f"a seed is a whole number not below 0; given {seed!r}")
-    if batch is not None and batch < 1:
-        raise InputError(f"a batch is of at least one trial; given {batch!r}")
     cheapest = 1.0 if table.cost is None else float(table.cost.min())
-    if not cheapest <= budget < math.inf:
-        raise BudgetError(f"a budget of {budget} does not pay for a single pull; at least {cheapest:g} is needed")
-    if budget / cheapest > LARGEST:
-        raise BudgetError(f"a budget of {budget:g} is beyond what a study can plan, {LARGEST:,} pulls")
+    money = real(budget, "the budget")
+    if money < cheapest:
+        raise BudgetError(f"a budget of {money:g} does not pay for a single pull; at least {cheapest:g} is needed")
+    if money / cheapest > LARGEST:
+        raise BudgetError(f"a budget of {money:g} is beyond what a study can plan, {LARGEST:,} pulls")
+    return {
+        "budget": int(money) if money.is_integer() else money,
+        "noise_variance": None if variance is None else real(variance, "noise_variance", least=0),
+        "seed": fresh_seed() if seed is None else whole(seed, "seed", least=0),
+    }
 
 
-def _check_rounds(policy: Any, rounds: Any) -> None:
+def _rounds(policy: Any, rounds: Any) -> int | None:
     if rounds is None:
-        return
+        return None
     if not isinstance(policy, Auto):
         raise InputError(f"rounds are for the policy auto; {policy_name(policy)} has stages or batches of its own")
-    if rounds < 1 or rounds != int(rounds):
-        raise InputError(f"rounds must be a whole number, at least 1; given {rounds!r}")
+    return whole(rounds, "rounds", least=1)
 
 
-def _differences(study: Study, wanted: Record, seed: int | None) -> list[str]:
+def _differences(study: Study, wanted: Record, mine: Record, seed: int | None) -> list[str]:
     """Return what differs between a stored study and the one asked for, a phrase each."""
-    fold = study.sync()
-    found = fold.first
-    mine, theirs = wanted["arms"], found["arms"]
+    state = study.sync()
+    found, allow = state.first, state.allow
+    theirs = found["arms"]
     said = []
     if mine["ids"] != theirs["ids"]:
         odd = sorted(set(mine["ids"]) ^ set(theirs["ids"]))
@@ -187,12 +242,12 @@ def _differences(study: Study, wanted: Record, seed: int | None) -> list[str]:
         said.append(f"arm {next(i for i, a, b in pairs if a != b)!r} has other features")
     if mine["cost"] != theirs["cost"]:
         said.append("its arms have other costs")
-    if spec.from_dict(found["policy"]) != spec.from_dict(wanted["policy"]):
+    if spec.from_dict(found["policy"], allow) != spec.from_dict(wanted["policy"], allow):
         said.append(f"its policy is {found.get('policy_name', 'another')}, not {wanted['policy_name']}")
-    elif spec.from_dict(found["model"]) != spec.from_dict(wanted["model"]):
+    elif spec.from_dict(found["model"], allow) != spec.from_dict(wanted["model"], allow):
         said.append("its model is another")
-    if wanted["budget"] not in (found["budget"], fold.budget):
-        said.append(f"its budget is {fold.budget:g}, not {wanted['budget']:g} (raise_budget changes it)")
+    if wanted["budget"] not in (found["budget"], state.budget):
+        said.append(f"its budget is {state.budget:g}, not {wanted['budget']:g} (raise_budget changes it)")
     keys = ("direction", "noise_variance", *(["seed"] if seed is not None else []))
     said += [f"its {key} is {found[key]!r}, not {wanted[key]!r}" for key in keys if found[key] != wanted[key]]
     options = [key for key, value in wanted["options"].items() if found["options"].get(key) != value]

@@ -1,15 +1,15 @@
 """What is wrong with a storage, and what to do about it."""
 
-import sqlite3
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bestarm.errors import BestArmError
-from bestarm.study.fold import VERSION
-from bestarm.study.storage import Journal, SQLite, Storage
+from bestarm.study.corrections import label, outliers
+from bestarm.study.recommendation import times
+from bestarm.study.state import VERSION, StudyState
+from bestarm.study.storage import Storage
 from bestarm.study.study import Study
-
-TAIL = 1 << 24  # bytes looked at for a last line cut short
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,11 @@ class Finding:
 
 def examine(storage: Storage) -> list[Finding]:
     """Read every study of a storage from its first record to its last, and say what was found."""
-    found = _file(storage)
     try:
+        found = [Finding("", True, note) for note in storage.notes()]
         names = storage.names()
     except BestArmError as error:
-        hint = "restore the file from a copy, or name another storage"
-        return [*found, Finding("", True, f"{error}; {hint}")]
+        return [Finding("", True, f"{error}; restore the file from a copy, or name another storage")]
     if not names:
         found.append(Finding("", True, "there is no study here; is it the right place?"))
     for name in names:
@@ -36,51 +35,65 @@ def examine(storage: Storage) -> list[Finding]:
     return found
 
 
-def _file(storage: Storage) -> list[Finding]:
-    """Return what is odd about the file itself."""
-    path = getattr(storage, "path", None)
-    if path is None or not path.exists():
-        return []
-    try:
-        if isinstance(storage, Journal):
-            with path.open("rb") as file:
-                file.seek(-min(TAIL, path.stat().st_size), 2)
-                return _torn(file.read())
-        if isinstance(storage, SQLite):
-            db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-            try:
-                said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-            finally:
-                db.close()
-            return [] if said == "ok" else [Finding("", True, f"the database is damaged: {said}; restore a copy")]
-    except (OSError, sqlite3.Error) as error:
-        return [Finding("", True, f"{path} cannot be read: {error}")]
-    return []
-
-
-def _torn(end: bytes) -> list[Finding]:
-    torn = len(end) - end.rfind(b"\n") - 1
-    if not torn:
-        return []
-    says = f"the last line is cut short ({torn} bytes): a write was interrupted before it was confirmed, so no told "
-    return [Finding("", True, says + "result is lost; the next ask or tell removes it")]
-
-
 def _study(name: str, storage: Storage) -> list[Finding]:
+    """Return what there is to say of a study."""
     try:
         study = Study(name, storage)
-        best, out = study.best_arm, study.pending()
     except BestArmError as error:
-        hint = f"this bestarm reads logs up to version {VERSION}; update it, or delete the study if it is of no use"
-        return [Finding(name, True, f"{error}; {hint}")]
-    fold = study.fold
-    told = int(sum(fold.counts))
-    state = "over" if fold.round is None else f"round {fold.round.number + 1}"
-    lines = [f"{fold.records} records, {told} results, {fold.used:g} of {fold.budget:g} spent, {state}; ahead: {best}"]
+        return [*_damage(name, storage), Finding(name, True, f"{error}; {_what_to_do(name, storage)}")]
+    return [Finding(name, False, line) for line in (*_standing(study), *_reminders(study))]
+
+
+def _damage(name: str, storage: Storage) -> Iterator[Finding]:
+    """Give each damaged record of a study."""
+    try:
+        for number, record in storage.salvage(name):
+            if isinstance(record, str):
+                yield Finding(name, True, f"record {number}: {record}")
+    except BestArmError as error:
+        yield Finding(name, True, str(error))
+
+
+def _what_to_do(name: str, storage: Storage) -> str:
+    way = "`bestarm doctor --salvage OUT` writes what is whole into a new log"
+    return f"{way}; this bestarm reads logs up to version {VERSION}"
+
+
+def _standing(study: Study) -> Iterator[str]:
+    state = study.state
+    standing = "over" if state.over else f"round {max(state.rounds, 1)}"
+    told = f"{state.records} records, {int(state.total)} results"
+    yield f"{told}, {state.used:g} of {state.budget:g} spent, {standing}; ahead: {study.best_arm}"
+    if state.version < VERSION:
+        yield f"its log is of version {state.version}; `bestarm upgrade` makes it version {VERSION}, after a copy"
+    out = state.open_trials()
     if out:
-        asked = [one["time"] for one in storage.read(name) if one["kind"] == "ask" and one["round"] == fold.rounds - 1]
-        days = (time.time() - min(asked)) / 86400 if asked else 0.0
-        lines.append(f"{len(out)} trials are out, the oldest for {days:.1f} days; `ask --pending` lists them")
-    if fold.failures:
-        lines.append(f"{len(fold.failures)} trials failed, the last because: {fold.failures[-1]['reason']}")
-    return [Finding(name, False, line) for line in lines]
+        asked = [one["time"] for one in study.storage.read(study.name) if one["kind"] == "ask"]
+        days = (time.time() - asked[-1]) / 86400
+        yield f"{len(out)} trials are out, the last asked {days:.1f} days ago; `ask --pending` lists them"
+    if state.failures:
+        yield f"{len(state.failures)} trials failed, the last because: {state.failures[-1]['reason']}"
+
+
+def _reminders(study: Study) -> Iterator[str]:
+    state = study.state
+    if state.troubles:
+        went = "arms are spread evenly since" if state.evenly else "it was started anew"
+        yield f"the policy failed {times(len(state.troubles))}, and {went}; the last time: {state.troubles[-1]}"
+    for result in outliers(state)[:5]:
+        name = label(result.name)
+        yield f"{name} of arm {state.ids[result.arm]}, {result.sum:g}, is far from all others: `bestarm amend` mends it"
+    yield from set_aside(state)
+
+
+def set_aside(state: StudyState) -> Iterator[str]:
+    """Give what people decided that an answer rests on: results that do not count, a study finished by hand."""
+    excluded = [one for one in state.told if one.excluded]
+    if excluded:
+        last = max(excluded, key=lambda one: max(one.corrections))
+        why = state.changes[max(last.corrections)].why
+        names = ", ".join(label(one.name) for one in excluded[:3]) + ", ..." * (len(excluded) > 3)
+        reason = f", the last because: {why}" if why else ""
+        yield f"excluded: {names} ({len(excluded)} in all){reason}; `bestarm restore` takes them back in"
+    if state.finished_by_hand:
+        yield "it was finished by hand; `bestarm undo` takes that back"

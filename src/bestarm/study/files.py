@@ -1,231 +1,279 @@
-"""Batches and results as files: CSV as people make it, and refusals that name the line and the column."""
+"""Results as files: CSV as people make it, told whole or not at all."""
 
-import csv
 import hashlib
-import io
-import math
-from collections.abc import Callable, Sequence
+import shlex
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, Any, TypeVar
 
 from bestarm.errors import InputError
-from bestarm.sheet import MISSING
-from bestarm.study import results
-from bestarm.study.fold import StudyState
+from bestarm.study import contents, results
+from bestarm.study.batches import batch_bytes, spreadsheet_note, write_batch
+from bestarm.study.contents import Content
+from bestarm.study.corrections import label, outliers
+from bestarm.study.entries import SHOWN, Entries, listed
+from bestarm.study.results import Difference
+from bestarm.study.rounds import as_ranges
+from bestarm.study.sheets import Row, read_rows
+from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
 from bestarm.study.study import Study
-from bestarm.study.trials import Batch
+from bestarm.study.trials import id_of
 
-T = TypeVar("T")
+__all__ = ["Contradiction", "Received", "batch_bytes", "import_file", "spreadsheet_note", "tell_file", "write_batch"]
 
-OURS = ("trial", "arm", "reward", "failed", "id")
-NOT_FAILED = MISSING | {"0", "no", "false"}
-SHOWN = 10  # problems of one file
+WAYS = (
+    "--correct replaces what the file gave, --cumulative adds what is new where the file holds all results so far, and "
+    "--as NAME counts it as another file, of more results"
+)
 
 
 @dataclass(frozen=True)
 class Received:
-    """What a file brought, in rows; `notes` are what its owner should look at."""
+    """What a file brought, in results; `notes` are what its owner should look at."""
 
     new: int
     known: int
     blank: int
     failed: int
+    corrected: int = 0
     notes: tuple[str, ...] = ()
 
 
+class Contradiction(InputError):
+    """A file says otherwise than the log; `differences` are all of it."""
+
+    def __init__(self, name: str, differences: Sequence[Difference], way: str) -> None:
+        self.differences = list(differences)
+        lines = listed([str(one) for one in differences])
+        super().__init__("\n".join([f"{name} contradicts the log:", *lines, f"nothing of the file was kept; {way}"]))
+
+
 @dataclass(frozen=True)
-class Row:
-    """A line of results: what stands in our columns, blank where nothing does."""
+class Way:
+    """How a file is to be taken."""
 
-    line: int
-    trial: str = ""
-    arm: str = ""
-    reward: str = ""
-    failed: str = ""
-    id: str = ""
+    name: str
+    correct: bool = False
+    readings: str | None = None
+    cumulative: bool = False
+    as_: str | None = None
+    key: str | None = None
+    imported: bool = False
+    why: str = ""
 
+    def __post_init__(self) -> None:
+        if self.readings not in (None, "mean"):
+            raise InputError(f"--readings mean is what there is; given {self.readings!r}")
+        if self.correct and self.cumulative:
+            raise InputError("a file either replaces what it gave, --correct, or adds to it, --cumulative; not both")
+        if self.as_ is not None and not self.as_.strip():
+            raise InputError("--as gives the file another name; given none")
 
-def write_batch(study: Study, batch: Batch, file: IO[str]) -> None:
-    """Write a row for each trial: its id, its arm, the arm's own columns, and an empty cell for the reward."""
-    fold = study.sync()
-    ids, cells = fold.first["arms"]["ids"], fold.first["arms"].get("table")
-    known = cells.items() if isinstance(cells, dict) else ()
-    table = {name: dict(zip(ids, some, strict=False)) for name, some in known if isinstance(some, list) and some != ids}
-    own = [name for name in table if name.strip().lower() not in OURS]
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["trial", "arm", *own, "reward"])
-    for trial in batch:
-        writer.writerow([trial.id, trial.arm, *(table[name].get(trial.arm, "") for name in own), ""])
-
-
-def tell_file(study: Study, data: bytes, name: str, source: str | None = None) -> Received:
-    """Tell the results in a CSV file, all of them or, if any line cannot be read, none."""
-    rows = read_rows(data, name)
-    return _receive(study, rows, data, name, source, asked=False)
+    @property
+    def file(self) -> str:
+        """The name the file counts under."""
+        return self.name if self.as_ is None else self.as_
 
 
-def import_file(study: Study, data: bytes, name: str, source: str = "import") -> Received:
-    """Add the earlier observations in a CSV file with columns arm and reward; they cost nothing."""
-    rows = read_rows(data, name)
-    for row in rows:
-        if row.trial or not row.arm:
-            what = "a trial is told, not imported" if row.trial else "an arm is expected"
-            raise InputError(f"{name}, line {row.line}, column {'trial' if row.trial else 'arm'!r}: {what}")
-    return _receive(study, rows, data, name, source, asked=True)
+@dataclass(frozen=True)
+class Parcel:
+    """What a file says to a study as it is now: the records to write, and what they are made of."""
+
+    entries: Entries
+    given: list[Record]  # results of trials and keys
+    content: Content | None  # of rows that name only an arm
+    records: list[Record]
+    amended: int  # or restored
+    excluded: int
 
 
-def read_rows(data: bytes, name: str) -> list[Row]:
-    """Return the lines of a CSV file that say something; columns may come in any order, among others."""
-    try:
-        text = data.decode("utf-8-sig")
-        lines = list(io.StringIO(text, newline=""))
-        mark = _delimiter(lines, name)
-        reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=True)
-        header = [cell.strip().lower() for cell in next(reader)]
-        places = {column: header.index(column) for column in OURS if column in header}
-        for column in places:
-            if header.count(column) > 1:
-                raise InputError(
-                    f"{name}, line 1: there are {header.count(column)} columns {column!r}; one is expected"
-                )
-        rows, line = [], reader.line_num + 1
-        for cells in reader:
-            if any(cell.strip() for cell in cells[len(header) :]):
-                hint = "; is that a decimal comma? write 1.5, or separate the columns by ;" if mark == "," else ""
-                raise InputError(f"{name}, line {line}: {len(header)} cells expected, {len(cells)} found{hint}")
-            own = {column: cells[at].strip() for column, at in places.items() if at < len(cells)}
-            if any(own.values()):
-                rows.append(Row(line, **own))
-            line = reader.line_num + 1
-        return rows
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name}: a CSV file in UTF-8 is expected; {error}") from error
-    except csv.Error as error:
-        raise InputError(f"{name}, line {reader.line_num}: this is not CSV: {error}") from error
+def tell_file(
+    study: Study,
+    data: bytes,
+    name: str,
+    *,
+    source: str | None = None,
+    correct: bool = False,
+    readings: str | None = None,
+    cumulative: bool = False,
+    as_: str | None = None,
+    key: str | None = None,
+    why: str = "",
+) -> Received:
+    """Tell the results in a CSV file, all of them or, if anything is wrong with one, none.
+
+    A row names its trial, or what `key` names it by, or only an arm. The same told again counts once; what contradicts
+    the log is refused, unless `correct` says that the file holds. Rows that name only an arm are known by the file's
+    name and what it said: where that has changed, `correct` replaces it, `cumulative` adds what is new, and `as_` gives
+    the file another name. `readings="mean"` takes the mean where rows are of the same trial or key.
+    """
+    way = Way(name, correct, readings, cumulative, as_, key, False, why)
+    return _receive(study, data, way, source or way.file)
 
 
-def _delimiter(lines: Sequence[str], name: str) -> str:
-    """Return the mark that cuts a header with our columns out of the first line."""
-    for mark in ",;\t":
-        header = [cell.strip().lower() for cell in next(csv.reader(lines, delimiter=mark, skipinitialspace=True), [])]
-        if "reward" in header and ("trial" in header or "arm" in header):
-            return mark
-    found = (lines[0] if lines else "").strip()[:80]
-    raise InputError(f"{name}, line 1: columns 'trial' (or 'arm') and 'reward' are expected; found {found!r}")
+def import_file(
+    study: Study,
+    data: bytes,
+    name: str,
+    *,
+    source: str = "import",
+    correct: bool = False,
+    readings: str | None = None,
+    cumulative: bool = False,
+    as_: str | None = None,
+    key: str | None = None,
+    why: str = "",
+) -> Received:
+    """Add the earlier observations in a CSV file with columns arm and reward; they cost nothing. See `tell_file`."""
+    way = Way(name, correct, readings, cumulative, as_, key, True, why)
+    return _receive(study, data, way, source)
 
 
-def _receive(study: Study, rows: list[Row], data: bytes, name: str, source: str | None, asked: bool) -> Received:
-    digest = hashlib.sha256(data).hexdigest()[:16]
-    counts = {"known": 0, "failed": 0}
-    told: list[tuple[Row, Record]] = []
+def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
+    rows = read_rows(data, way.name, way.key)
+    old = hashlib.sha256(data).hexdigest()[:16]
+    made: list[Parcel] = []
 
-    def make(fold: StudyState) -> tuple[list[Record], list[Record]]:
-        problems: list[str] = []
-        failures: list[Record] = []
-        told.clear()
-        for row in rows:
-            try:
-                if row.failed.lower() not in NOT_FAILED:
-                    failures.append(_failure(study, fold, row))
-                elif row.reward.lower() not in MISSING:
-                    told.append((row, _result(fold, row, f"file-{digest}:{row.line}", asked)))
-                else:
-                    _blank(fold, row)
-            except InputError as error:
-                problems.append(f"{name}, line {row.line}, {error}")
-        problems += _twice(told, name)
-        if problems:
-            more = [f"and {len(problems) - SHOWN} more"] * (len(problems) > SHOWN)
-            raise InputError("\n".join([*problems[:SHOWN], *more, "nothing of the file was kept"]))
-        counts["known"] = len(told) - len(results.unseen(fold, [result for _, result in told]))
-        gone = fold.seen | fold.failed
-        counts["failed"] = sum(one["id"] not in gone for one in failures)
-        return [result for _, result in told], failures
+    def make(state: StudyState) -> list[Record]:
+        made[:] = [_parcel(study, state, rows, way, old)]
+        return made[0].records
 
-    new = study.record(make, source or name)
-    blank = sum(row.reward.lower() in MISSING and row.failed.lower() in NOT_FAILED for row in rows)
-    notes = _contradictions(study, told, name) if counts["known"] else ()
-    return Received(new, counts["known"], blank, counts["failed"], notes)
+    new = study.write(make, source, way.why)
+    parcel, entries = made[0], made[0].entries
+    known = len(entries.results) + len(entries.arms) - new - parcel.amended
+    failed = sum(record["kind"] == "fail" for record in parcel.records)
+    notes = (*entries.notes, *_notes(study.state, parcel, way))
+    return Received(new, max(0, known), entries.blank, failed, parcel.amended + parcel.excluded, notes)
 
 
-def _result(fold: StudyState, row: Row, id: str, asked: bool) -> Record:
-    value = _number(row)
-    if not row.trial:
-        if not row.arm:
-            raise InputError("column 'trial': a trial id or an arm is expected; found nothing")
-        return _at("arm" if row.arm not in fold.ids else "reward", results.extras, fold, row.arm, value,
-                   _own_id(row.id) if row.id else id, asked)[0]  # fmt: skip
-    _belongs(fold, row)
-    return _at("reward", results.single, fold, row.trial, value)
-
-
-def _own_id(id: str) -> str:
-    return f"id-{id}"  # never like a trial's
-
-
-def _failure(study: Study, fold: StudyState, row: Row) -> Record:
-    if row.reward.lower() not in MISSING:
-        raise InputError(f"column 'failed': a trial with a reward has not failed; found {row.failed[:40]!r}")
-    if not row.trial:
-        raise InputError("column 'trial': a trial id is expected of what failed; found nothing")
-    _belongs(fold, row)
-    return study.failure(fold, row.trial, row.failed)
-
-
-def _blank(fold: StudyState, row: Row) -> None:
-    if row.trial:
-        _belongs(fold, row)
-
-
-def _belongs(fold: StudyState, row: Row) -> None:
-    number, slot = _at("trial", results.locate, fold, row.trial)
-    arm = fold.ids[fold.history[number].plan[slot]]
-    if row.arm and row.arm != arm:
-        raise InputError(f"column 'arm': trial {row.trial} is of arm {arm!r}; found {row.arm!r}")
-
-
-def _at(column: str, function: Callable[..., T], *given: Any) -> T:
-    """Call a function, its refusals naming the column."""
-    try:
-        return function(*given)
-    except InputError as error:
-        raise InputError(f"column {column!r}: {error}") from None
-
-
-def _number(row: Row) -> float:
-    text = row.reward
-    try:
-        value = math.nan if "_" in text else float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        comma = "," in text and text.replace(",", "").replace(".", "").lstrip("+-").isdigit()
-        hint = "; write a decimal point, as in 1.5" if comma else ""
-        raise InputError(f"column 'reward': a number is expected{hint}; found {text[:40]!r}")
-    return value
-
-
-def _twice(told: list[tuple[Row, Record]], name: str) -> list[str]:
-    """Return a problem for each id that stands in two lines with two values."""
-    first: dict[str, tuple[Row, Record]] = {}
-    problems = []
-    for row, result in told:
-        before, other = first.setdefault(result["id"], (row, result))
-        if other["value"] != result["value"]:
-            where = f"{name}, line {row.line}, column 'reward'"
-            what = f"trial {row.trial}" if row.trial else f"id {row.id!r}"
-            problems.append(f"{where}: {what} has another value in line {before.line}")
-    return problems
-
-
-def _contradictions(study: Study, told: list[tuple[Row, Record]], name: str) -> tuple[str, ...]:
-    """Return a note for each result that was told before with another value."""
-    before = {one["id"]: one["value"] for one in study.trials() if one["count"] == 1}
-    notes = [
-        f"{name}, line {row.line}: {row.trial or row.id or row.arm} was told {before[result['id']]:g} first; that stays"
-        for row, result in told
-        if before.get(result["id"], result["value"]) != result["value"]
+def _parcel(study: Study, state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parcel:
+    entries = Entries(state, way.key, way.readings, way.imported)
+    entries.take(rows)
+    if entries.problems:
+        lines = [f"{way.name}, line {line}, {what}" for line, what in entries.problems]
+        raise InputError("\n".join([*listed(lines), "nothing of the file was kept"]))
+    given = as_told(state, entries.results)
+    content = contents.content_of(state, way.file, entries.arms, old) if entries.arms else None
+    if content is not None and content.known and not way.correct:
+        content = None  # there is nothing to do
+    denied = _denied(state, entries)
+    if not way.correct:
+        _agree(state, way, content, [*(one for one, _ in results.differing(state, given)), *denied])
+    amended = results.contradictions(state, given, correct=True)
+    records = [
+        *results.telling(state, given),
+        *_failures(study, state, entries),
+        *amended,
+        *_excluding(entries, denied, way.why),
     ]
-    more = [f"and {len(notes) - SHOWN} more"] * (len(notes) > SHOWN)
-    return (*notes[:SHOWN], *more)
+    records += [] if content is None else contents.records(state, content, way.why)
+    changed, gone = (0, 0) if content is None else (len(content.changed) + len(content.back), len(content.gone))
+    changed += sum(len(results.names_of(one)) for record in amended for one in record["results"])
+    return Parcel(entries, given, content, records, changed, gone + len(denied))
+
+
+def as_told(state: StudyState, given: Sequence[Record]) -> list[Record]:
+    """Return results of trials as the log has them: as one where all trials of a sum are there."""
+    found: list[Record] = []
+    parts: dict[int | str, list[Record]] = {}
+    for one in given:
+        before = state.results.get(one["trial"]) if "trial" in one else None
+        if before is None or len(before.of) < 2:
+            found.append(one)
+        else:
+            parts.setdefault(before.name, []).append(one)
+    for name, some in parts.items():
+        whole = len(some) == len(state.results[name].of)
+        found += [_sum(some)] if whole else some
+    return found
+
+
+def _sum(some: Sequence[Record]) -> Record:
+    values = [one["value"] for one in some]
+    where = {"trials": as_ranges(one["trial"] for one in some), "arm": some[0]["arm"], "n": len(values)}
+    if set(values) <= {0, 1}:
+        return {**where, "successes": int(sum(values))}
+    return {**where, "mean": statistics.fmean(values), "sd": statistics.stdev(values)}
+
+
+def _denied(state: StudyState, entries: Entries) -> list[Difference]:
+    """Return the trials that failed, says the file, though they have a value that counts."""
+    found = []
+    for trial, _ in entries.failures:
+        result = state.results.get(trial)
+        if result is None or result.excluded or trial in state.failed:
+            continue
+        if len(result.of) > 1:
+            raise InputError(f"{label(trial)} was told in a sum with others, and cannot have failed alone")
+        found.append(Difference(trial, state.ids[result.arm], result.sum, None))
+    return found
+
+
+def _agree(state: StudyState, way: Way, content: Content | None, found: Sequence[Difference]) -> None:
+    """Refuse what contradicts the log."""
+    said = "--correct lets the file hold"
+    if content is not None and not content.first and (content.contradicts or not way.cumulative):
+        found = [*found, *contents.differences(state, content, additions=not way.cumulative)]
+        said = "with --cumulative a file only grows; --correct replaces what it gave" if way.cumulative else WAYS
+    if found:
+        raise Contradiction(way.name, found, said)
+
+
+def _failures(study: Study, state: StudyState, entries: Entries) -> list[Record]:
+    gone = (state.results, state.failed, state.handed_back)
+    return [
+        study.failure(state, id_of(trial), reason)
+        for trial, reason in entries.failures
+        if not any(trial in some for some in gone)
+    ]
+
+
+def _excluding(entries: Entries, denied: Sequence[Difference], why: str) -> list[Record]:
+    trials = [one.name for one in denied if isinstance(one.name, int)]
+    if not trials:
+        return []
+    reasons = dict(entries.failures)
+    failed = "failed: " + ", ".join(dict.fromkeys(reasons[trial] for trial in trials[:SHOWN]))
+    return [{"kind": "exclude", "trials": as_ranges(trials), "why": failed + (f"; {why}" if why else "")}]
+
+
+def _notes(state: StudyState, parcel: Parcel, way: Way) -> list[str]:
+    """Return what the owner of a file should look at, after it was told."""
+    written = [one for record in parcel.records if record["kind"] in ("tell", "amend") for one in record["results"]]
+    fresh = {name for one in written for name in results.names_of(one)}
+    far = [one for one in outliers(state) if one.name in fresh]
+    given = [state.results[name] for one in parcel.given for name in results.names_of(one)[:1]]
+    silent = [one for one in given if one.excluded] + (parcel.content.silent if parcel.content else [])
+    late = [str(one) for one, _ in results.differing(state, parcel.given)]
+    return [
+        *listed([f"{line}: somebody told it at the same moment, and that stays" for line in late]),
+        *listed([_far(state, one) for one in far]),
+        *listed([f"{label(one.name)} is excluded, and stays so: bestarm restore {quoted(one)}" for one in silent]),
+        *([] if way.imported else _unanswered(state, written)),
+    ]
+
+
+def _far(state: StudyState, one: Result) -> str:
+    name = quoted(one)
+    return (
+        f"{label(one.name)} of arm {state.ids[one.arm]!r} is {one.sum:g}, far from all else, and is kept; if wrong: "
+        f"bestarm amend {name} VALUE, or bestarm exclude {name}"
+    )
+
+
+def quoted(one: Result) -> str:
+    """Return the name of a result as the command line takes it."""
+    return id_of(one.name) if isinstance(one.name, int) else shlex.quote(one.name)
+
+
+def _unanswered(state: StudyState, written: Sequence[Record]) -> list[str]:
+    """Return a note where results name only arms of which trials are out."""
+    out = {state.arm_of(trial) for trial in state.open_trials()}
+    extra = sum("id" in one and one["arm"] in out for one in written)
+    if not extra:
+        return []
+    return [
+        f"{extra} results name no trial, though trials of their arms are out: to answer those, name them in a column "
+        "'trial'"
+    ]

@@ -1,13 +1,15 @@
 """A study's log read again from its beginning: how results came in, who was in the race, how sure one was."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bestarm.core import Tally
-from bestarm.study.fold import StudyState
+from bestarm.errors import InputError
+from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.recommendation import believed, features_of
+from bestarm.study.state import StudyState
 
 if TYPE_CHECKING:
     from bestarm.study.study import Study
@@ -48,45 +50,50 @@ def look_back(study: "Study", draws: int = 1000, points: int = POINTS) -> Histor
     """Return the history of a study; its chances are recomputed at up to `points` moments."""
     total = int(sum(study.sync().counts))
     wanted = list(np.unique(np.linspace(0, total, points + 1).astype(int))[1:]) if total else []
-    fold, told, started = StudyState(), 0, 0.0
+    told, started = 0, 0.0
+    seen: tuple[int, int | None, int] = (0, None, 0)
     arrivals: list[tuple[float, int]] = []
     steps: list[Step] = []
     sights: list[Sight] = []
-    for number, record in enumerate(study.storage.read(study.name)):
-        closed = fold.closed
-        arms = {result["arm"] for result in record["results"]} if record["kind"] == "tell" else set()
-        before = sum(fold.counts[arm] for arm in arms)
-        fold.apply([record])
-        if number == 0:
-            started = float(record["time"])
-        new = int(sum(fold.counts[arm] for arm in arms) - before)  # less than was told, where some was told before
-        if new:
-            told += new
+    driver, state = Driver(), study.state
+    for record, state in study.log.replay():
+        started = started or float(record["time"])
+        now = int(state.total)  # less than was told, where some was told before or excluded
+        if now != told:
+            told = now
             arrivals.append((float(record["time"]), told))
-        if fold.closed > closed or record["kind"] in ("create", "arms"):
-            step = _step(fold, told)
-            steps += [step] if step and (not steps or set(step.left) != set(steps[-1].left)) else []
+        if _turn(state) != seen:
+            seen = _turn(state)
+            _step(steps, driver, state, told)
         if wanted and told >= wanted[0]:
             wanted = [point for point in wanted if point > told]
-            sights.append(_sight(fold, told, draws))
+            sights.append(_sight(state, told, draws))
+    if state.corrected:  # after the last round, perhaps
+        _step(steps, driver, state, told)
+    started = min([started, *(when for when, _ in arrivals)])  # results of another study are older
     return History(started, tuple(arrivals), tuple(steps), tuple(sights))
 
 
-def _step(fold: StudyState, told: int) -> Step | None:
-    """Return who is in the race, where the policy's state says so."""
-    state: Any = fold.state
-    while not hasattr(state, "active") and hasattr(state, "inner"):
-        state = state.inner
-    active = getattr(state, "active", None)
-    if active is None:
-        return None
-    places = np.flatnonzero(active) if np.asarray(active).dtype == bool else np.asarray(active)
-    return Step(fold.closed, told, tuple(fold.ids[fold.epoch_arms[place]] for place in places.tolist()))
+def _turn(state: StudyState) -> tuple[int, int | None, int]:
+    """Return what changes with the race: rounds that are over, the policy's start, arms."""
+    return state.closed, state.epoch, sum(state.present)
 
 
-def _sight(fold: StudyState, told: int, draws: int) -> Sight:
-    known: Tally = fold.known()
-    belief = believed(fold, features_of(fold), known, draws, np.random.default_rng([fold.seed, told]))
+def _step(steps: list[Step], driver: Driver, state: StudyState, told: int) -> None:
+    """Note who is in the race, where that is new and the policy's state says so; everyone is when it starts anew."""
+    try:
+        left = driver.standing(state)
+    except (PolicyFailed, InputError):
+        return
+    if left is None and steps and state.epoch is None:
+        left = tuple(state.ids[arm] for arm in state.in_race)
+    if left is not None and (not steps or set(left) != set(steps[-1].left)):
+        steps.append(Step(state.closed, told, left))
+
+
+def _sight(state: StudyState, told: int, draws: int) -> Sight:
+    known: Tally = state.known()
+    belief = believed(state, features_of(state), known, draws, np.random.default_rng([state.seed, told]))
     leader = int(np.argmax(belief.mean))
     behind = float(np.mean(belief.draws.max(axis=1) - belief.draws[:, leader]))
-    return Sight(told, fold.ids[int(np.flatnonzero(fold.present)[leader])], float(belief.chances[leader]), behind)
+    return Sight(told, state.ids[int(np.flatnonzero(state.present)[leader])], float(belief.chances[leader]), behind)

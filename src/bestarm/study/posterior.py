@@ -8,6 +8,7 @@ estimate honest: a posterior mean is not biased by having been picked as the lar
 (`structures`) have priors of their own; each draw is of one of them, chosen by its weight.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,12 +45,22 @@ class Posterior:
     def chances(self) -> Any:
         """The probability of being best, by arm; ties, such as of arms with the same features, are shared."""
         top = self.draws.max(axis=1, keepdims=True)
-        best = self.draws >= top - 1e-9 * np.maximum(np.abs(top), np.std(self.draws))
+        best = self.draws >= top - 1e-9 * np.maximum(np.abs(top), deviation(self.draws))
         return (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
 
     def among(self, arms: Any) -> "Posterior":
         """Return the same for some of the arms only."""
         return Posterior(self.draws[:, arms], self.mean[arms], self.believes)
+
+
+def deviation(values: Any) -> float:
+    """Return the standard deviation of values, also of such whose squares are no numbers."""
+    with np.errstate(over="ignore"):
+        found = float(np.std(values))
+    if math.isfinite(found):
+        return found
+    most = float(np.abs(values).max())
+    return most * float(np.std(values / most))
 
 
 def posterior(

@@ -15,13 +15,16 @@ from bestarm.models.linear import Linear
 from bestarm.models.means import Means
 from bestarm.models.weighed import Weighed
 from bestarm.study.checks import Finding, FitCheck, check_fit, findings
-from bestarm.study.fold import StudyState
-from bestarm.study.posterior import Posterior, posterior
+from bestarm.study.corrections import label, outliers
+from bestarm.study.driver import PolicyFailed
+from bestarm.study.posterior import Posterior, deviation, posterior
+from bestarm.study.state import StudyState
 
 if TYPE_CHECKING:
     from bestarm.study.study import Study
 
 ROOM = 40_000_000  # draws times arms that are held at once
+BEYOND = (ArithmeticError, np.linalg.LinAlgError, ValueError)  # what a model raises at numbers it cannot use
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ def recommend(study: "Study", draws: int = 4000, rng: Any = None, warn: bool = F
     `rng` None takes the study's seed, so that the same log gives the same answer. With `warn` the findings are also
     given as Python warnings of their kind.
     """
-    assessment, found = _assess(study, draws, rng)
+    with np.errstate(all="ignore"):
+        assessment, found = _assess(study, draws, rng)
     if warn:
         for finding in found:
             python_warnings.warn(finding.words, finding.kind, stacklevel=2)
@@ -100,46 +104,64 @@ def recommend(study: "Study", draws: int = 4000, rng: Any = None, warn: bool = F
 
 def assess(study: "Study", draws: int = 4000, rng: Any = None) -> Assessment:
     """Return the recommendation together with the estimates of all arms and the check of the model."""
-    return _assess(study, draws, rng)[0]
+    with np.errstate(all="ignore"):
+        return _assess(study, draws, rng)[0]
 
 
-def features_of(fold: StudyState) -> Any:
+def features_of(state: StudyState) -> Any:
     """Return the features the study's model sees `(K, d)`, of all arms there ever were."""
-    features = np.array(fold.features, dtype=np.float64).reshape(len(fold.ids), -1)
-    embedding = getattr(fold.policy, "embedding", None)
+    features = np.array(state.features, dtype=np.float64).reshape(len(state.ids), -1)
+    embedding = getattr(state.policy, "embedding", None)
     return features if embedding is None else embedding.embed(features)
 
 
-def believed(fold: StudyState, features: Any, known: Tally, draws: int, rng: Any) -> Posterior:
+def believed(state: StudyState, features: Any, known: Tally, draws: int, rng: Any) -> Posterior:
     """Return the posterior of the arms in the race from the data `known`."""
-    assert fold.rewards is not None
-    draws = int(min(draws, max(500, ROOM // len(fold.ids))))
+    draws = int(min(draws, max(500, ROOM // len(state.ids))))
     if draws < 1:
         raise InputError(f"at least one draw is needed; given {draws}")
-    everyone = posterior(fold.rewards.model, features, known, fold.noise_variance, draws, rng)
-    return everyone.among(np.flatnonzero(fold.present))
+    given = (features, known, state.noise_variance, draws, rng)
+    try:
+        with np.errstate(all="ignore"):
+            everyone = posterior(state.rewards.model, *given)
+        if not np.isfinite(everyone.draws).all():
+            raise ArithmeticError("the posterior is not finite")
+    except BEYOND:  # results are kept, also those it cannot use
+        everyone = posterior(Means(), *given)
+    return everyone.among(np.flatnonzero(state.present))
+
+
+def fitted(model: Any, features: Any, known: Tally) -> Any:
+    """Return the means the model fits to the data, each arm's own where it cannot use them."""
+    candidates = Candidates.of(features)
+    try:
+        mean = model.fit(candidates, known).mean
+        if np.isfinite(mean).all():
+            return mean
+    except BEYOND:
+        pass
+    return Means().fit(candidates, known).mean
 
 
 def _assess(study: "Study", draws: int, rng: Any) -> tuple[Assessment, list[Finding]]:
-    fold = study.sync()
-    known, features, rewards = fold.known(), features_of(fold), fold.rewards
-    assert rewards is not None
+    state = study.sync()
+    known, features, rewards = state.known(), features_of(state), state.rewards
     told = int(known.counts.sum())
     if told == 0:
-        raise InputError(f"study {fold.name!r} has no result yet, so there is nothing to recommend")
-    rng = np.random.default_rng([fold.seed, told]) if rng is None else np.random.default_rng(rng)
-    belief = believed(fold, features, known, draws, rng)
-    present = np.flatnonzero(fold.present)
+        raise InputError(f"study {state.name!r} has no result yet, so there is nothing to recommend")
+    rng = np.random.default_rng([state.seed, told]) if rng is None else np.random.default_rng(rng)
+    belief = believed(state, features, known, draws, rng)
+    present = np.flatnonzero(state.present)
     leader = int(np.argmax(belief.mean))
-    policy = _policy_arm(fold)
+    policy, missing = _policy_arm(study, state)
     theirs = leader if policy is None else int(np.searchsorted(present, policy))
-    estimates = _estimates(fold, features, known, belief)
-    fit = check_fit(rewards.model, features, known, fold.noise_variance)
-    found = findings(rewards.model, fold.ids, features, np.array(fold.present), known, fit)
-    doubted = any(finding.kind is LackOfFitWarning for finding in found) or not _judges_by_model(fold)
+    estimates = _estimates(state, features, known, belief)
+    fit = check_fit(rewards.model, features, known, state.noise_variance)
+    found = findings(rewards.model, state.ids, features, np.array(state.present), known, fit)
+    doubted = any(finding.kind is LackOfFitWarning for finding in found) or not _judges_by_model(state)
     chosen = theirs if doubted else leader
     differ = _difference(estimates, leader, theirs, belief, _why(rewards.model, doubted))
-    sentences = (*(finding.words for finding in found), *differ)
+    sentences = (*(finding.words for finding in found), *differ, *missing, *_troubles(state))
     ranked = sorted(range(len(present)), key=lambda i: (-estimates[i].chance, -belief.mean[i]))
     best = estimates[chosen]
     others = [i for i in ranked if i != chosen]
@@ -156,36 +178,56 @@ def _assess(study: "Study", draws: int, rng: Any) -> tuple[Assessment, list[Find
         believes=belief.believes,
         pulls=best.pulls,
         told=told,
-        policy_arm=None if policy is None else fold.ids[policy],
+        policy_arm=None if policy is None else state.ids[policy],
         leader=estimates[leader].arm,
     )
     return Assessment(recommendation, tuple(estimates[i] for i in ranked), fit), found
 
 
-def _judges_by_model(fold: StudyState) -> bool:
+def _judges_by_model(state: StudyState) -> bool:
     """Return whether the policy rests on the study's model, so that the model's view of all data may correct it."""
-    return hasattr(getattr(fold.policy, "policy", fold.policy), "model")
+    return hasattr(getattr(state.policy, "policy", state.policy), "model")
 
 
-def _policy_arm(fold: StudyState) -> int | None:
-    """Return the policy's own answer among all arms, if its run is over."""
-    if fold.round is not None or fold.state is None:
-        return None
-    arm = fold.epoch_arms[int(fold.runner.recommend(fold.state))]
-    return arm if fold.present[arm] else None
+def _policy_arm(study: "Study", state: StudyState) -> tuple[int | None, tuple[str, ...]]:
+    """Return the policy's own answer among all arms, if its run is over, and why it has none where it failed."""
+    if not state.over:
+        return None, ()
+    try:
+        arm = study.driver.recommended(state)
+    except (PolicyFailed, InputError) as error:
+        return None, (f"The policy has no answer of its own ({error}), so this is what all results speak for.",)
+    return (arm if arm is not None and state.present[arm] else None), ()
 
 
-def _estimates(fold: StudyState, features: Any, known: Tally, belief: Posterior) -> list[ArmEstimate]:
+def _troubles(state: StudyState) -> tuple[str, ...]:
+    """Return what went wrong with the policy, and what to look at among the results, in sentences."""
+    said = []
+    if state.troubles:
+        went = "arms were spread evenly from then on" if state.evenly else "it was started anew on what was known"
+        said.append(f"The policy failed {times(len(state.troubles))} and {went}; the last time: {state.troubles[-1]}.")
+    far = outliers(state)
+    if far:
+        names = ", ".join(label(one.name) for one in far[:3]) + (f" and {len(far) - 3} more" if len(far) > 3 else "")
+        said.append(f"Far from all other values, so perhaps typing errors: {names}; amend or exclude puts them right.")
+    return tuple(said)
+
+
+def times(n: int) -> str:
+    """Return how often something happened."""
+    return "once" if n == 1 else f"{n} times"
+
+
+def _estimates(state: StudyState, features: Any, known: Tally, belief: Posterior) -> list[ArmEstimate]:
     """Return the estimates of the arms in the race, in their own order, turned to the person's direction."""
-    assert fold.rewards is not None
-    natural, present = fold.rewards.natural, np.flatnonzero(fold.present)
-    model = fold.rewards.model
+    natural, present = state.rewards.natural, np.flatnonzero(state.present)
+    model = state.rewards.model
     structured = isinstance(model, Linear | Weighed) or (isinstance(model, GLM) and _understood(model.link))
     model = model if structured else Means()
-    value = model.fit(Candidates.of(features), known).mean[present]
+    value = fitted(model, features, known)[present]
     ends = natural(np.quantile(belief.draws, (0.025, 0.975), axis=0))
     columns = (
-        np.array(fold.counts)[present],
+        np.array(state.counts)[present],
         natural(value),
         natural(belief.mean),
         ends.min(axis=0),
@@ -193,7 +235,7 @@ def _estimates(fold: StudyState, features: Any, known: Tally, belief: Posterior)
         belief.chances,
     )
     rows = zip(present, *(column.tolist() for column in columns), strict=True)
-    return [ArmEstimate(fold.ids[arm], int(pulls), *rest) for arm, pulls, *rest in rows]
+    return [ArmEstimate(state.ids[arm], int(pulls), *rest) for arm, pulls, *rest in rows]
 
 
 def _understood(link: Any) -> bool:
@@ -223,7 +265,7 @@ def _difference(
 ) -> tuple[str, ...]:
     """Say that policy and data differ, unless the two arms are as good as equal."""
     ahead = float(belief.mean[leader] - belief.mean[theirs])
-    if leader == theirs or ahead <= 1e-9 * max(float(np.std(belief.draws)), abs(float(belief.mean[leader]))):
+    if leader == theirs or ahead <= 1e-9 * max(deviation(belief.draws), abs(float(belief.mean[leader]))):
         return ()
     policy, data = estimates[theirs], estimates[leader]
     odds = f"their chances of being best are {percent(policy.chance)} and {percent(data.chance)}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bestarm import catalog, spec
+from bestarm import catalog
 from bestarm.account import NORMAL
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
@@ -20,9 +20,9 @@ from bestarm.models.weighed import Weighed
 from bestarm.plots import MOST
 from bestarm.report import STYLE, number
 from bestarm.study import figures
-from bestarm.study.fold import StudyState
 from bestarm.study.history import History, look_back
 from bestarm.study.recommendation import ArmEstimate, Assessment, Recommendation, assess, features_of, percent
+from bestarm.study.state import StudyState
 from bestarm.version import __version__
 
 if TYPE_CHECKING:
@@ -55,17 +55,17 @@ def write_report(study: "Study", path: str | os.PathLike[str]) -> None:
 
 def page(study: "Study") -> str:
     """Return the report as one HTML page without links, scripts or outside files."""
-    fold = study.sync()
-    if not sum(fold.counts):
-        body = _nothing_yet(fold)
+    state = study.sync()
+    if not sum(state.counts):
+        body = _nothing_yet(state)
     else:
         assessment, history = assess(study), look_back(study)
-        body = _answer(fold, assessment) + _body(fold, assessment, history)
+        body = _answer(state, assessment) + _body(state, assessment, history)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{_safe(fold.name)}: report</title><style>{STYLE}{LOOK}</style></head><body>
+<title>{_safe(state.name)}: report</title><style>{STYLE}{LOOK}</style></head><body>
 {body}
-{_again(fold)}
+{_again(state)}
 </body></html>
 """
 
@@ -75,22 +75,22 @@ def _safe(text: Any) -> str:
     return escape(str(text).encode("utf-8", "replace").decode("utf-8"))
 
 
-def _nothing_yet(fold: StudyState) -> str:
-    out = f"{fold.round.handed:,} trials are out." if fold.round is not None and fold.round.handed else ""
+def _nothing_yet(state: StudyState) -> str:
+    out = f"{state.round.handed:,} trials are out." if state.round is not None and state.round.handed else ""
     return (
-        f'<h1>Study {_safe(fold.name)}</h1><p class="answer">No result yet</p>'
-        f'<p class="sub">{len(_in_race(fold)):,} arms are in the race and {_spent(fold)}. {out} '
+        f'<h1>Study {_safe(state.name)}</h1><p class="answer">No result yet</p>'
+        f'<p class="sub">{len(_in_race(state)):,} arms are in the race and {_spent(state)}. {out} '
         "As soon as a result is told, this page says which arm looks best.</p>"
     )
 
 
-def _in_race(fold: StudyState) -> list[str]:
-    return [arm for arm, there in zip(fold.ids, fold.present, strict=True) if there]
+def _in_race(state: StudyState) -> list[str]:
+    return [arm for arm, there in zip(state.ids, state.present, strict=True) if there]
 
 
-def _spent(fold: StudyState) -> str:
-    word = "pulls" if fold.cost is None else "of the budget"
-    return f"{fold.used:,.10g} of {fold.budget:,.10g} {word} are spent"
+def _spent(state: StudyState) -> str:
+    word = "pulls" if state.cost is None else "of the budget"
+    return f"{state.used:,.10g} of {state.budget:,.10g} {word} are spent"
 
 
 def how_sure(p_best: float) -> str:
@@ -113,27 +113,27 @@ SURE = (
 )
 
 
-def _answer(fold: StudyState, assessment: Assessment) -> str:
+def _answer(state: StudyState, assessment: Assessment) -> str:
     best = assessment.recommendation
     alone = len(assessment.estimates) == 1
     verdict = "It is the only arm, so there was nothing to compare it with." if alone else _verdict(best)
-    state = "The study is over." if fold.round is None else "The study is still running: this is the answer so far."
-    goal = "smallest" if fold.rewards is not None and fold.rewards.minimize else "largest"
+    standing = "The study is over." if state.over else "The study is still running: this is the answer so far."
+    goal = "smallest" if state.rewards.minimize else "largest"
     low, high = (number(end) for end in best.interval)
     facts = [
         (number(best.corrected), f"its mean; with 95 % probability from {low} to {high}"),
         (percent(best.p_best), f"chance that it has the {goal} mean"),
         (_regret(best), "expected regret: how far it is behind the best, on average"),
-        (f"{fold.used:,.10g} of {fold.budget:,.10g}", "pulls spent" if fold.cost is None else "of the budget spent"),
-        (f"{best.told:,}", f"results told, {best.pulls:,} of them on this arm; {_awaited(fold):,} awaited"),
-        (f"{len(assessment.estimates):,}", "arms in the race" + _withdrawn(fold)),
+        (f"{state.used:,.10g} of {state.budget:,.10g}", "pulls spent" if state.cost is None else "of the budget spent"),
+        (f"{best.told:,}", f"results told, {best.pulls:,} of them on this arm; {_awaited(state):,} awaited"),
+        (f"{len(assessment.estimates):,}", "arms in the race" + _withdrawn(state)),
     ]
     wary = "".join(f'<p class="wary">{_safe(sentence)}</p>' for sentence in best.warnings)
     cells = "".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in facts)
     bar = f'<i style="width:{100 * best.p_best:.1f}%"></i>'
     return (
-        f'<h1>Study {_safe(fold.name)}: the best arm is</h1><p class="answer">{_safe(best.arm)}</p>'
-        f'<p class="sub">{verdict} {state}</p>'
+        f'<h1>Study {_safe(state.name)}: the best arm is</h1><p class="answer">{_safe(best.arm)}</p>'
+        f'<p class="sub">{verdict} {standing}</p>'
         f'<div class="chance" role="img" aria-label="{percent(best.p_best)}">{bar}</div>'
         f'<div class="facts">{cells}</div>{wary}'
     )
@@ -145,8 +145,8 @@ def _regret(best: Recommendation) -> str:
     return number(best.expected_regret) if best.expected_regret > (high - low) / 1000 else "about 0"
 
 
-def _awaited(fold: StudyState) -> int:
-    return 0 if fold.round is None else sum(slot < fold.round.handed for slot in fold.round.open)
+def _awaited(state: StudyState) -> int:
+    return len(state.open_trials())
 
 
 def _verdict(best: Recommendation) -> str:
@@ -157,12 +157,12 @@ def _verdict(best: Recommendation) -> str:
     return f"{words} The runner-up is {_safe(second)} ({percent(best.chances[second])})."
 
 
-def _withdrawn(fold: StudyState) -> str:
-    gone = len(fold.present) - sum(fold.present)
+def _withdrawn(state: StudyState) -> str:
+    gone = len(state.present) - sum(state.present)
     return f", {gone:,} withdrawn" if gone else ""
 
 
-def _body(fold: StudyState, assessment: Assessment, history: History) -> str:
+def _body(state: StudyState, assessment: Assessment, history: History) -> str:
     best = assessment.recommendation
     many = len(assessment.estimates) > MOST
     some = f" The {MOST} likeliest of {len(assessment.estimates):,} are shown." if many else ""
@@ -185,8 +185,8 @@ def _body(fold: StudyState, assessment: Assessment, history: History) -> str:
             figures.inline(figures.draw_certainty, history, best.arm, label="expected regret and chance over results"),
         ),
         _section("How results came in", "", figures.inline(figures.draw_arrivals, history, label="results over time")),
-        _check(fold, assessment),
-        _failures(fold),
+        _check(state, assessment),
+        _failures(state),
         _table(assessment),
     ]
     return "".join(parts)
@@ -198,35 +198,34 @@ def _section(title: str, note: str, figure: str, kind: str = "") -> str:
     return f'<h2>{title}</h2><p class="note">{note}</p><figure class="{kind}">{figure}</figure>'
 
 
-def _check(fold: StudyState, assessment: Assessment) -> str:
+def _check(state: StudyState, assessment: Assessment) -> str:
     fit = assessment.fit
     if fit.p is None:
         verdict = f"{fit.words[0].upper()}{fit.words[1:]}."
     else:
         good = "No sign against the model" if not fit.bad else "The model does not fit"
         verdict = f"{good}: {_safe(fit.words)}, p = {fit.p:.2g}. (Below 0.01 it would be called a bad fit.)"
-    picture = figures.inline(figures.draw_fit, _measured(fold), label="means of the arms against the model")
+    picture = figures.inline(figures.draw_fit, _measured(state), label="means of the arms against the model")
     return (
         f'<h2>Does the model fit?</h2><p class="note">Model: {_safe(assessment.recommendation.believes)}. {verdict}</p>'
         f'<figure class="small">{picture}</figure>'
     )
 
 
-def _measured(fold: StudyState) -> list[tuple[float, ...]]:
+def _measured(state: StudyState) -> list[tuple[float, ...]]:
     """Return (fitted mean, mean of the results, low, high) of the arms measured, if a model relates them."""
-    assert fold.rewards is not None
-    if not isinstance(fold.rewards.model, Linear | GLM | Weighed):
+    if not isinstance(state.rewards.model, Linear | GLM | Weighed):
         return []
-    known, natural, model = fold.known(), fold.rewards.natural, fold.rewards.model
-    fit = model.fit(Candidates.of(features_of(fold)), known)
+    known, natural, model = state.known(), state.rewards.natural, state.rewards.model
+    fit = model.fit(Candidates.of(features_of(state)), known)
     pulled = known.counts > 0
     counts, sums, squares = known.counts[pulled], known.sums[pulled], known.squares[pulled]
     within, freedom = np.maximum(squares - sums**2 / counts, 0).sum(), (counts - 1).sum()
-    variance = fold.noise_variance if fold.noise_variance is not None else within / freedom if freedom > 0 else np.nan
+    variance = state.noise_variance if state.noise_variance is not None else within / freedom if freedom > 0 else np.nan
     if isinstance(model, GLM) and not isinstance(model.link, Identity):
         variance = model.link.slope(np.clip(fit.score[pulled], -FAR, FAR))
     reach, seen = NORMAL * np.sqrt(variance / counts), sums / counts
-    limits = LIMITS.get(type(fold.rewards.link), (-np.inf, np.inf))
+    limits = LIMITS.get(type(state.rewards.link), (-np.inf, np.inf))
     ends = np.sort(natural(np.clip([seen - reach, seen + reach], *limits)), axis=0)
     rows = np.stack([natural(fit.mean[pulled]), natural(seen), *ends], axis=1)
     return [tuple(row) for row in rows[np.argsort(-counts)][:200].tolist()]
@@ -235,18 +234,18 @@ def _measured(fold: StudyState) -> list[tuple[float, ...]]:
 LIMITS = {Logistic: (0.0, 1.0), Poisson: (0.0, np.inf)}  # what means can be
 
 
-def _failures(fold: StudyState) -> str:
-    if not fold.failures:
+def _failures(state: StudyState) -> str:
+    if not state.failures:
         return ""
     reasons: dict[str, int] = {}
-    for failure in fold.failures:
+    for failure in state.failures:
         reasons[str(failure["reason"])] = reasons.get(str(failure["reason"]), 0) + 1
     ranked = sorted(reasons.items(), key=lambda item: -item[1])
     rows = "".join(f'<tr><td>{_safe(reason)}</td><td class="n">{n:,}</td></tr>' for reason, n in ranked[:20])
-    refunded = sum(bool(failure["refund"]) for failure in fold.failures)
+    refunded = sum(bool(failure["refund"]) for failure in state.failures)
     return (
-        f'<h2>Failures</h2><p class="note">{len(fold.failures):,} trials could not be made; {refunded:,} were refunded '
-        f'and asked again.</p><table><thead><tr><th>reason</th><th class="n">times</th></tr></thead>'
+        f'<h2>Failures</h2><p class="note">{len(state.failures):,} trials could not be made; {refunded:,} were '
+        f'refunded and asked again.</p><table><thead><tr><th>reason</th><th class="n">times</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
 
@@ -271,22 +270,22 @@ def _row(e: ArmEstimate, best: bool) -> str:
     return f"<tr{kind}><td>{_safe(e.arm)}</td>" + "".join(f'<td class="n">{cell}</td>' for cell in cells) + "</tr>"
 
 
-def _again(fold: StudyState) -> str:
-    named = [name for name, entry in catalog.ENTRIES.items() if entry.policy == fold.policy]
+def _again(state: StudyState) -> str:
+    named = [name for name, entry in catalog.ENTRIES.items() if entry.policy == state.policy]
     about = {
-        "study": fold.name,
+        "study": state.name,
         "bestarm": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "policy": named[0] if named else "see below",
-        "seed": fold.seed,
-        "budget": fold.budget,
-        "noise_variance": fold.noise_variance,
-        "options": fold.options,
-        "policy in full": spec.to_dict(fold.policy),
+        "seed": state.seed,
+        "budget": state.budget,
+        "noise_variance": state.noise_variance,
+        "options": state.options,
+        "policy in full": state.first["policy"],
     }
     return (
         f"<h2>How to run it again</h2>"
-        f'<p class="note">Policy {_safe(about["policy"])}, seed {fold.seed}, budget {fold.budget:,.10g}, '
+        f'<p class="note">Policy {_safe(about["policy"])}, seed {state.seed}, budget {state.budget:,.10g}, '
         f"bestarm {__version__}. The same arms, seed and answers give the same questions.</p>"
         f"<details><summary>Everything in full</summary><pre>{_safe(json.dumps(about, indent=1))}</pre></details>"
     )

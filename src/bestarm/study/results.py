@@ -3,45 +3,64 @@
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from bestarm.errors import InputError, UnknownNameError
-from bestarm.study.fold import StudyState, slot_names
+from bestarm.numbers import LARGEST_VALUE
+from bestarm.study.limits import totals_of
+from bestarm.study.rounds import as_ranges, ranges
+from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
-from bestarm.study.trials import Batch, Trial
+from bestarm.study.trials import WRITTEN, Batch, Trial, id_of, number_of
 
 Told: TypeAlias = Batch | Trial | str | Mapping[str, Any] | None
+NEAR = 1e-12  # relative difference of sums that are the same but for rounding
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A result that contradicts the log."""
+
+    name: int | str  # of the trial, or an extra's id
+    arm: str
+    old: float | None  # None: not in the log
+    new: float | None  # None: failed, or not there any more
+
+    def __str__(self) -> str:
+        trial = f"trial {id_of(self.name)}" if isinstance(self.name, int) else f"result {self.name!r}"
+        there = "is not in the log" if self.old is None else f"is {self.old!r} in the log"
+        given = "no value is given" if self.new is None else f"given {self.new!r}"
+        return f"{trial} of arm {self.arm!r} {there}; {given}"
 
 
 def gather(
-    fold: StudyState, what: Told, values: Any, successes: Any, arm: str | None, id: str | None
+    state: StudyState, what: Told, values: Any, successes: Any, arm: str | None, id: str | None
 ) -> Sequence[Record]:
     """Return the results of one `tell`, blanks left out."""
     if arm is not None:
         if what is not None or successes is not None:
             raise InputError("tell either an arm's extra values or the results of trials, not both at once")
-        return extras(fold, arm, values, id)
+        return extras(state, arm, values, id)
     if id is not None:
         raise InputError("an id names an extra result: give its arm too; a trial has its id already")
     if successes is not None:
         if not isinstance(what, Batch) or values is not None:
             raise InputError("successes are told of a batch: tell(batch, successes=counts)")
-        return by_arm(fold, what, successes)
-    return [single(fold, trial, value) for trial, value in _pairs(what, values) if measured(value)]
+        return by_arm(state, what, successes)
+    return [single(state, trial, value) for trial, value in _pairs(what, values) if measured(value)]
 
 
-def single(fold: StudyState, trial: Trial | str, value: Any) -> Record:
+def single(state: StudyState, trial: Trial | str | int, value: Any) -> Record:
     """Return the result of one trial."""
-    number, slot = locate(fold, trial)
-    given = usable(fold, value, f"trial {number}.{slot}")
-    arm = fold.history[number].plan[slot]
-    return {"id": f"{number}.{slot}", "arm": arm, "value": given, "round": number, "slots": [slot]}
+    number = locate(state, trial)
+    return {"trial": number, "arm": state.arm_of(number), "value": usable(state, value, f"trial {id_of(number)}")}
 
 
-def by_arm(fold: StudyState, batch: Batch, successes: Any) -> list[Record]:
+def by_arm(state: StudyState, batch: Batch, successes: Any) -> list[Record]:
     """Return 0/1 results given as numbers of successes, in the order of `batch.arms` or by arm."""
     if isinstance(successes, Mapping):
         for arm in successes:
@@ -50,98 +69,200 @@ def by_arm(fold: StudyState, batch: Batch, successes: Any) -> list[Record]:
         successes = [successes.get(arm) for arm in batch.arms]
     if len(successes) != len(batch.arms):
         raise InputError(f"{len(batch.arms)} success counts expected, one for each arm; {len(successes)} given")
-    usable(fold, 1.0, "successes")
-    slots: dict[str, list[tuple[int, int]]] = {}
+    usable(state, 1.0, "successes")
+    mine: dict[str, list[int]] = {}
     for trial in batch:
-        slots.setdefault(trial.arm, []).append(locate(fold, trial))
+        mine.setdefault(trial.arm, []).append(locate(state, trial))
     given = zip(batch.arms, successes, strict=True)
-    return [_sum(fold, arm, slots[arm], won) for arm, won in given if measured(won)]
+    return [_sum(state, arm, mine[arm], won) for arm, won in given if measured(won)]
 
 
-def _sum(fold: StudyState, arm: str, mine: list[tuple[int, int]], won: Any) -> Record:
-    count, times = _number(won, f"arm {arm!r}"), len(set(mine))
+def _sum(state: StudyState, arm: str, trials: list[int], won: Any) -> Record:
+    count, times = _number(won, f"arm {arm!r}"), len(set(trials))
     if not 0 <= count <= times or count != int(count):
         raise InputError(f"arm {arm!r}: a whole number from 0 to {times} is expected; given {won!r}")
-    rounds, slots = {number for number, _ in mine}, sorted({slot for _, slot in mine})
-    if len(rounds) > 1:
+    if len({state.trial_rounds[trial] for trial in trials}) > 1:
         raise InputError(f"arm {arm!r}: its trials are of several rounds; tell the successes of each round apart")
-    number = rounds.pop()
-    where = fold.history[number].plan[slots[0]]
+    where = state.arm_of(trials[0])
     if times == 1:
-        return {"id": f"{number}.{slots[0]}", "arm": where, "value": count, "round": number, "slots": slots}
-    result = {"id": f"{number}.{slots[0]}-{slots[-1]}", "arm": where, "count": times, "sum": count, "squares": count}
-    result |= {"round": number, "slots": slots}
-    told = [name for name in slot_names(result) if name in fold.seen]
+        return {"trial": trials[0], "arm": where, "value": count}
+    told = [trial for trial in trials if trial in state.results]
     if told and len(told) < times:
         raise InputError(
-            f"arm {arm!r}: {len(told)} of these {times} trials are told already, such as {told[0]}; "
+            f"arm {arm!r}: {len(told)} of these {times} trials are told already, such as {id_of(told[0])}; "
             "tell the others one by one"
         )
-    return result
+    return {"trials": as_ranges(trials), "arm": where, "n": times, "successes": int(count)}
 
 
-def extras(fold: StudyState, arm: str, values: Any, id: str | None = None, asked: bool = False) -> list[Record]:
+def extras(state: StudyState, arm: str, values: Any, id: str | None = None, asked: bool = False) -> list[Record]:
     """Return observations nobody asked for: one value or several, of one arm."""
-    if not asked and not fold.options["extra"]:
+    if not asked and not state.options["extra"]:
         raise InputError(f"arm {arm!r} was not asked for, and this study takes no extra results")
     given = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
-    if id is not None and len(given) != 1:
-        raise InputError(f"an id names one result; {len(given)} values given")
-    if id is not None and (not id or id[0].isdigit()):
-        raise InputError(f"the id of an extra result must not begin with a digit, as a trial's does; given {id!r}")
-    where = arm_index(fold, arm)
+    if id is not None:
+        own_id(id)
+        if len(given) != 1:
+            raise InputError(f"an id names one result; {len(given)} values given")
+    where, place = arm_index(state, arm), f"arm {arm!r}"
     return [
-        {"id": id or f"extra-{uuid.uuid4().hex}", "arm": where, "value": usable(fold, value, f"arm {arm!r}")}
+        {"id": id or f"extra-{uuid.uuid4().hex}", "arm": where, "value": usable(state, value, place)}
         for value in given
         if measured(value)
     ]
 
 
-def unseen(fold: StudyState, results: Iterable[Record]) -> list[Record]:
+def own_id(id: Any) -> str:
+    """Return the id of an extra result, or refuse one that looks like a trial's."""
+    if not isinstance(id, str):
+        raise InputError(f"the id of a result is a text; given {id!r}")
+    if not id or id[0].isdigit() or WRITTEN.match(id):
+        raise InputError(f"the id of an extra result must not look like a trial's, T0010 or 10; given {id!r}")
+    return id
+
+
+def trials_of(one: Record) -> list[int]:
+    """Return the trials a result is of; none for an extra."""
+    return [one["trial"]] if "trial" in one else ranges(one["trials"]) if "trials" in one else []
+
+
+def names_of(one: Record) -> list[Any]:
+    """Return the names of the observations a result is made of."""
+    return trials_of(one) or [one["id"]]
+
+
+def unseen(state: StudyState, results: Iterable[Record]) -> list[Record]:
     """Return the results that are new, each observation once."""
     new: list[Record] = []
-    names: set[str] = set()
+    names: set[int | str] = set()
     for result in results:
-        mine = slot_names(result)
-        if fold.seen.isdisjoint(mine) and names.isdisjoint(mine):
+        mine = names_of(result)
+        if not any(name in state.results or name in names for name in mine):
             names.update(mine)
             new.append(result)
     return new
 
 
-def locate(fold: StudyState, trial: Trial | str) -> tuple[int, int]:
-    """Return the round and the slot of a trial that was handed out; any other is refused by its id."""
-    name = trial.id if isinstance(trial, Trial) else trial if isinstance(trial, str) else repr(trial)
-    number, dot, slot = name.partition(".")
-    if not (dot and number.isascii() and number.isdigit() and slot.isascii() and slot.isdigit() and len(name) < 40):
-        raise InputError(f"a trial id such as 3.17 is expected; given {name[:40]!r}")
-    place = int(number), int(slot)
-    if place[0] >= len(fold.history) or place[1] >= fold.history[place[0]].handed:
+def telling(state: StudyState, results: Iterable[Record]) -> list[Record]:
+    """Return the record that tells what is new of some results."""
+    new = unseen(state, results)
+    return [{"kind": "tell", "results": new}] if new else []
+
+
+def alone(records: Iterable[Record]) -> bool:
+    """Return whether records hold only for the state they were made for.
+
+    Results of single trials hold in any: the first that is told counts. A sum cannot be taken apart, nor can a file
+    that says only which arms its results are of.
+    """
+    return not all(
+        record["kind"] == "fail"
+        or (record["kind"] == "tell" and "file" not in record and not any("trials" in one for one in record["results"]))
+        for record in records
+    )
+
+
+def added(state: StudyState, records: Iterable[Record], number: int) -> int:
+    """Return how many observations were new with records that were written from `number` on."""
+    told = [(i, record) for i, record in enumerate(records, number) if record["kind"] == "tell"]
+    new = (state.results[names_of(one)[0]] for _, record in told for one in record["results"])
+    numbers = {i for i, _ in told}
+    return sum(int(result.count) for result in new if result.record in numbers)
+
+
+def contradictions(state: StudyState, results: Iterable[Record], correct: bool = False) -> list[Record]:
+    """Return the record that puts right what results contradict; without `correct` they are refused."""
+    found = differing(state, results)
+    if found and not correct:
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        raise InputError(f"{found[0][0]}{more}; correct=True says that the new value holds")
+    for said, one in found:
+        if len(names_of(one)) != len(state.results[said.name].of or (0,)):
+            raise InputError(f"{said}: its trials were told one by one, so they are put right one by one")
+    return [{"kind": "amend", "results": [one for _, one in found]}] if found else []
+
+
+def differing(state: StudyState, results: Iterable[Record]) -> list[tuple[Difference, Record]]:
+    """Return the results that are told already and say something else, with what they say of what the log has."""
+    found = []
+    for one in results:
+        names = names_of(one)
+        before = {state.results[name].name: state.results[name] for name in names if name in state.results}
+        covered = sum(max(1, len(old.of)) for old in before.values())
+        if not before or covered != len(names):
+            continue  # new, or told in parts that cannot be compared
+        count, total, _ = totals_of(one)
+        old = sum(result.sum for result in before.values())
+        if not math.isclose(old, total, rel_tol=NEAR) or sum(result.count for result in before.values()) != count:
+            found.append((Difference(names[0], state.ids[one["arm"]], old, total), one))
+    return found
+
+
+def locate(state: StudyState, trial: Trial | str | int) -> int:
+    """Return the number of a trial that was handed out; any other is refused by its id."""
+    number = _trial_number(state, trial)
+    name = trial.id if isinstance(trial, Trial) else trial
+    if not 0 < number <= state.handed:
         raise InputError(f"trial {name} was never asked for")
-    arm = fold.ids[fold.history[place[0]].plan[place[1]]]
+    arm = state.ids[state.arm_of(number)]
     if isinstance(trial, Trial) and trial.arm != arm:
         raise InputError(f"trial {name} of this study is of arm {arm!r}, not {trial.arm!r}: is it another study's?")
-    return place
+    return number
 
 
-def arm_index(fold: StudyState, arm: str) -> int:
+def _trial_number(state: StudyState, trial: Any) -> int:
+    name = trial.id if isinstance(trial, Trial) else str(trial) if isinstance(trial, int) else trial
+    if isinstance(trial, bool) or not isinstance(name, str):
+        raise InputError(f"a trial id such as T0010 is expected; given {trial!r}")
+    number, dot, slot = name.strip().partition(".")
+    if dot and state.old_rounds and all(s.isascii() and s.isdigit() and len(s) < 18 for s in (number, slot)):
+        return old_trial(state, int(number), int(slot)) or 0
+    found = number_of(name)
+    if found is None:
+        raise InputError(f"a trial id such as T0010 is expected; given {name[:40]!r}")
+    return found
+
+
+def old_trial(state: StudyState, number: int, slot: int) -> int | None:
+    """Return the trial that version 1 called `number.slot`, None if it was never handed out."""
+    asked = state.history[state.old_rounds[number]] if number in state.old_rounds else None
+    return asked.trials[slot] if asked is not None and slot < asked.handed else None
+
+
+def result_of(state: StudyState, what: Trial | str | int) -> Result:
+    """Return a told result by its trial, or by its id where nobody asked for it."""
+    if isinstance(what, str) and what in state.results:
+        return state.results[what]
+    try:
+        number = locate(state, what)
+    except InputError:
+        if isinstance(what, str) and number_of(what) is None and "." not in what:
+            raise UnknownNameError(
+                "result", what, [str(name) for name in state.results if isinstance(name, str)]
+            ) from None
+        raise
+    if number not in state.results:
+        raise InputError(f"trial {id_of(number)} has no result yet: tell it")
+    return state.results[number]
+
+
+def arm_index(state: StudyState, arm: str) -> int:
     """Return where an arm stands among all arms ever."""
-    if arm not in fold.ids:
-        raise UnknownNameError("arm", str(arm), fold.ids)
-    return fold.ids.index(arm)
+    if not isinstance(arm, str) or arm not in state.places:
+        raise UnknownNameError("arm", str(arm), state.ids)
+    return state.places[arm]
 
 
 def measured(value: Any) -> bool:
     """Return whether there is a value: None and NaN mean not yet."""
-    return value is not None and not (isinstance(value, Real) and math.isnan(value))
+    return value is not None and not (isinstance(value, Real) and value != value)
 
 
-def usable(fold: StudyState, value: Any, place: str) -> float:
+def usable(state: StudyState, value: Any, place: str) -> float:
     """Return a value as a number the study's model can use."""
     given = _number(value, place)
-    assert fold.rewards is not None
     try:
-        fold.rewards.allowed(given)
+        state.rewards.allowed(given)
     except InputError as error:
         raise type(error)(f"{place}: {error}") from None
     return given
@@ -152,9 +273,12 @@ def _number(value: Any, place: str) -> float:
         value = value[()]
     if not isinstance(value, Real | np.bool_):
         raise InputError(f"{place}: a number is expected; given {value!r}")
-    given = float(value)
-    if not math.isfinite(given) or abs(given) > 1e150:  # its square must be a number too
-        raise InputError(f"{place}: a finite number is expected; given {value!r}")
+    try:
+        given = float(value)
+    except OverflowError:
+        given = math.inf
+    if not abs(given) <= LARGEST_VALUE:  # its square must be a number too
+        raise InputError(f"{place}: a number within ±{LARGEST_VALUE:g} is expected; given {value!r}")
     return given
 
 

@@ -1,24 +1,25 @@
 """A person's run: ask what to measure, tell what came out, in any order, from anywhere. The log is the study."""
 
-import copy
 import os
-import threading
-import time
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from bestarm.arms import Arms, Encoding
-from bestarm.errors import BudgetError, InputError, StorageError
-from bestarm.study import results
-from bestarm.study.fold import LARGEST, StudyState, slot_names
+from bestarm.errors import BestArmError, BudgetError, InputError
+from bestarm.numbers import real, whole
+from bestarm.study import asking, corrections, results, table
+from bestarm.study.driver import Driver, PolicyFailed
+from bestarm.study.limits import LARGEST
+from bestarm.study.log import Log
+from bestarm.study.rounds import as_ranges
+from bestarm.study.state import StudyState
 from bestarm.study.storage import Record, Storage
-from bestarm.study.trials import Batch, Trial
+from bestarm.study.trials import Batch, Trial, id_of
 
-Told: TypeAlias = tuple[Iterable[Record], Iterable[Record]]  # results, failures
-
-COLUMNS = ("id", "arm", "count", "value", "time", "source", "failed")
+Make = Callable[[StudyState], Sequence[Record]]
+Told = tuple[Iterable[Record], Iterable[Record]]  # results, failures
 
 
 class Study:
@@ -32,28 +33,29 @@ class Study:
     ('3', 12.0)
     """
 
-    def __init__(self, name: str, storage: Storage) -> None:
+    def __init__(self, name: str, storage: Storage, allow: Iterable[str] = (), arms: Any = None) -> None:
         self.name, self.storage = name, storage
-        self.fold = StudyState()
-        self._lock = threading.RLock()
+        self.log = Log(name, storage, tuple(allow), arms)
+        self.driver = Driver()
         self.sync()
 
     def __repr__(self) -> str:
-        return f"Study({self.name!r}: {len(self.fold.ids)} arms, {self.fold.used:g} of {self.fold.budget:g} spent)"
+        state = self.log.state
+        return f"Study({self.name!r}: {len(state.ids)} arms, {state.used:g} of {state.budget:g} spent)"
+
+    @property
+    def state(self) -> StudyState:
+        """What the log says, as it was read last."""
+        return self.log.state
 
     def sync(self) -> StudyState:
         """Read what others have written, and return the state."""
-        with self._lock:
-            new = self.storage.read(self.name, self.fold.records)
-            if not new and not self.fold.records:
-                raise StorageError(f"there is no study {self.name!r} here")
-            self.fold.apply(new)
-            return self.fold
+        return self.log.sync()
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to ask."""
-        return self.sync().round is None
+        """Whether nothing is left to ask, as far as the log tells: a policy that is at its end says so when asked."""
+        return self.sync().over
 
     @property
     def budget(self) -> float:
@@ -68,43 +70,42 @@ class Study:
     @property
     def arms(self) -> tuple[str, ...]:
         """The ids of the arms in the race."""
-        fold = self.sync()
-        return tuple(arm for arm, there in zip(fold.ids, fold.present, strict=True) if there)
+        state = self.sync()
+        return tuple(state.ids[arm] for arm in state.in_race)
 
     @property
     def encoding(self) -> Encoding:
         """How a row of the table of arms became features."""
         return Encoding.from_dict(self.sync().first["arms"]["encoding"])
 
-    def ask(self, n: int | None = None, source: str | None = None) -> Batch | None:
+    def ask(
+        self,
+        n: int | None = None,
+        source: str | None = None,
+        *,
+        runner: str | None = None,
+        lease: float | None = None,
+        wells: Sequence[str] | None = None,
+    ) -> Batch | None:
         """Hand out up to `n` trials, None being the study's batch or else the rest of the round; None: it is over.
 
         An empty batch means that all trials of the round are out: its answers must come before the next question.
+        A `runner` holds its trials for `lease` seconds without a sign of life; `wells` name their places on a plate.
         """
-        if n is not None and n < 1:
-            raise InputError(f"ask for at least one trial; given {n}")
-        with self._lock:
-            while True:
-                fold = self.sync()
-                if fold.round is None:
-                    return None
-                most = n or fold.options.get("batch")
-                start, stop = fold.round.handed, len(fold.round.plan)
-                stop = stop if most is None else min(stop, start + most)
-                if start == stop:
-                    return Batch(())
-                batch = self._trials(fold.round.number, range(start, stop))
-                record = {"kind": "ask", "round": fold.round.number, "start": start, "stop": stop}
-                if self.storage.append(self.name, [record | _stamp(source)], after=fold.records):
-                    return batch
+        most, more = asking.limit(n, wells), asking.lasting(runner, lease, wells)
+        with self.log.lock:
+            while written := self.log.write(
+                lambda state: asking.records(self.driver, state, most, more), _text(source)
+            ):
+                record = written.records[0]
+                if record["kind"] == "ask":
+                    return self._batch(range(record["first"], record["first"] + record["count"]))
+            return None if self.state.over or self.state.round is None else Batch(())
 
     def pending(self) -> Batch:
         """Return the trials of this round that are out and not yet answered, so that somebody else can make them."""
-        with self._lock:
-            current = self.sync().round
-            if current is None:
-                return Batch(())
-            return self._trials(current.number, sorted(slot for slot in current.open if slot < current.handed))
+        with self.log.lock:
+            return self._batch(self.sync().open_trials())
 
     def tell(
         self,
@@ -115,6 +116,8 @@ class Study:
         arm: str | None = None,
         id: str | None = None,
         source: str | None = None,
+        correct: bool = False,
+        why: str = "",
     ) -> int:
         """Tell results; return how many observations were new. The same one told again, in any form, counts once.
 
@@ -123,111 +126,180 @@ class Study:
         tell(trial, value), tell({trial id: value, ...})
         tell(arm="a7", values=0.3)        an observation nobody asked for, or several, where the study accepts such
 
-        Results of rounds that are over are kept and inform recommendations. Unknown ids are refused; if anything is
-        wrong with one result, none of the call is kept.
+        Results of rounds that are over are kept and inform recommendations. Unknown ids are refused, and values other
+        than those told before, unless `correct` says that these hold; if anything is wrong with one result, none of
+        the call is kept.
         """
-        with self._lock:
-            return self.record(lambda fold: (results.gather(fold, what, values, successes, arm, id), ()), source)
+
+        def make(state: StudyState) -> Sequence[Record]:
+            given = results.gather(state, what, values, successes, arm, id)
+            amended = results.contradictions(state, given, correct)
+            return [*results.telling(state, given), *amended]
+
+        return self.write(make, source, why)
 
     def fail(self, trial: Trial | str, reason: str, refund: bool | None = None, source: str | None = None) -> None:
         """Say that a trial could not be made; with a refund its arm is asked again, else the pull is lost.
 
         A trial whose value is known is left alone; a value that comes after all is kept as data.
         """
-        self.record(lambda fold: ((), [self.failure(fold, trial, reason, refund)]), source)
+        self.record(lambda state: ((), [self.failure(state, trial, reason, refund)]), source)
 
-    def failure(self, fold: StudyState, trial: Trial | str, reason: str, refund: bool | None = None) -> Record:
+    def failure(self, state: StudyState, trial: Trial | str, reason: str, refund: bool | None = None) -> Record:
         """Return what the log keeps of a failed trial."""
-        number, slot = results.locate(fold, trial)
-        body = {"kind": "fail", "id": f"{number}.{slot}", "round": number, "slot": slot, "reason": str(reason)}
-        return body | {
-            "arm": fold.history[number].plan[slot],
-            "refund": fold.options["refund"] if refund is None else refund,
-        }
+        number = results.locate(state, trial)
+        back = state.options["refund"] if refund is None else bool(refund)
+        return {"kind": "fail", "trial": number, "arm": state.arm_of(number), "reason": str(reason), "refund": back}
 
     def record(self, make: Callable[[StudyState], Told], source: str | None = None) -> int:
-        """Write what `make(state)` gives, results and failures, whole or not at all; return how many were new."""
-        with self._lock:
-            while True:
-                fold = self.sync()
-                told, failures = make(fold)
-                new = results.unseen(fold, told)
-                failures = [one for one in failures if one["id"] not in fold.seen and one["id"] not in fold.failed]
-                records = [{"kind": "tell", "results": new}] if new else []
-                records = [{**one, **_stamp(source)} for one in [*records, *failures]]
-                # A sum cannot be taken apart: it must not be written if one of its trials was told in between.
-                alone = any(len(slot_names(one)) > 1 for one in new)
-                if not records or self.storage.append(self.name, records, after=fold.records if alone else None):
-                    self.sync()
-                    return sum(one.get("count", 1) for one in new)
+        """Write what `make(state)` gives, results and failures, whole or not at all; return how many were new.
+
+        What is known already is passed over, even where it is told otherwise now.
+        """
+
+        def records(state: StudyState) -> Sequence[Record]:
+            told, failures = make(state)
+            gone = (state.results, state.failed, state.handed_back)
+            return [
+                *results.telling(state, told),
+                *(one for one in failures if not any(one["trial"] in some for some in gone)),
+            ]
+
+        return self.write(records, source)
+
+    def write(self, make: Make, source: str | None = None, why: str = "") -> int:
+        """Write the records `make(state)` gives, whole or not at all; return how many observations they added."""
+        with self.log.lock:
+            written = self.log.write(lambda state: list(make(state)), _text(source), _text(why, "why"), results.alone)
+            return 0 if written is None else results.added(self.state, *written)
 
     def import_results(self, rows: Iterable[tuple[str, float]], source: str = "import") -> int:
         """Add earlier observations (arm, value); they inform recommendations and cost nothing."""
         given = list(rows)
         return self.record(
-            lambda fold: ([one for arm, value in given for one in results.extras(fold, arm, value, asked=True)], ()),
+            lambda state: ([one for arm, value in given for one in results.extras(state, arm, value, asked=True)], ()),
             source,
         )
 
-    def raise_budget(self, budget: float) -> None:
+    def amend(self, trial: corrections.What, value: Any, *, why: str = "", source: str | None = None) -> None:
+        """Let another value hold for a result that was told; the first stays in the log."""
+        self._change(lambda state: corrections.amend(state, trial, value), why, source)
+
+    def exclude(
+        self,
+        trials: corrections.Whats = (),
+        *,
+        arm: str | None = None,
+        by: str | None = None,
+        since: Any = None,
+        again: bool = False,
+        why: str = "",
+        source: str | None = None,
+    ) -> int:
+        """Let results not count: those named, or all of an arm, `by` a source, `since` a time; return how many.
+
+        Their pulls stay spent, unless they are to be measured `again`.
+        """
+
+        def make(state: StudyState) -> Record | None:
+            return corrections.exclude(state, corrections.chosen(state, trials, arm, by, since), again)
+
+        return self._change(make, why, source)
+
+    def restore(self, trials: corrections.Whats, *, why: str = "", source: str | None = None) -> int:
+        """Let excluded results count again; return how many."""
+        return self._change(
+            lambda state: corrections.restore(state, corrections.chosen(state, trials)), why, source
+        )  # fmt: skip
+
+    def hand_back(self, trials: corrections.Whats, *, why: str = "", source: str | None = None) -> None:
+        """Give trials back that were asked by mistake and not measured: refunded, and asked again when you ask."""
+        self._change(lambda state: corrections.hand_back(state, trials), why, source)
+
+    def undo(self, record: int | None = None, *, why: str = "", source: str | None = None) -> int:
+        """Take back a withdrawal, a correction or `finish`, the last one unless its record is named; return which."""
+        number = None if record is None else whole(record, "record", least=0)
+        undone: list[int] = []
+
+        def make(state: StudyState) -> Record:
+            undone[:] = [corrections.undo(state, number)["record"]]
+            return {"kind": "undo", "record": undone[0]}
+
+        self._change(make, why, source)
+        return undone[0]
+
+    def finish(self, *, why: str = "", source: str | None = None) -> None:
+        """Ask for nothing more; `undo` takes it back."""
+        self._change(lambda state: None if state.finished_by_hand else {"kind": "finish"}, why, source)
+
+    def raise_budget(self, budget: float, *, why: str = "", source: str | None = None) -> None:
         """Change the budget to a larger one; the policy plans with it when its present plan is done."""
+        wanted = real(budget, "the budget")
 
-        def change(fold: StudyState) -> Record:
-            if not fold.budget < budget < np.inf:
-                raise BudgetError(f"the budget is {fold.budget:g}; a larger one is expected, given {budget:g}")
-            if (budget - fold.used) / (1.0 if fold.cost is None else min(fold.cost)) > LARGEST:
-                raise BudgetError(f"a budget of {budget:g} is beyond what a study can plan, {LARGEST:,} pulls")
-            return {"kind": "budget", "budget": budget}
+        def change(state: StudyState) -> Record:
+            if not state.budget < wanted:
+                raise BudgetError(f"the budget is {state.budget:g}; a larger one is expected, given {wanted:g}")
+            if (wanted - state.used) / (1.0 if state.cost is None else min(state.cost)) > LARGEST:
+                raise BudgetError(f"a budget of {wanted:g} is beyond what a study can plan, {LARGEST:,} pulls")
+            return {"kind": "budget", "budget": int(wanted) if wanted.is_integer() else wanted}
 
-        self._change(change)
+        self._change(change, why, source)
 
-    def withdraw(self, arm: str) -> None:
+    def withdraw(self, arm: str, *, why: str = "", source: str | None = None) -> None:
         """Take an arm out of the race; the policy starts anew on the others with what is left of the budget."""
 
-        def change(fold: StudyState) -> Record | None:
-            place = results.arm_index(fold, arm)
-            if fold.present[place] and sum(fold.present) == 1:
+        def change(state: StudyState) -> Record | None:
+            place = results.arm_index(state, arm)
+            if state.present[place] and sum(state.present) == 1:
                 raise InputError(f"arm {arm!r} is the last one: it cannot be withdrawn")
-            return {"kind": "arms", "withdrawn": [place]} if fold.present[place] else None
+            return {"kind": "arms", "withdrawn": [place]} if state.present[place] else None
 
-        self._change(change)
+        self._change(change, why, source)
 
-    def add_arms(self, arms: Arms) -> None:
+    def add_arms(self, arms: Arms, *, why: str = "", source: str | None = None) -> None:
         """Put more arms into the race; the policy starts anew on all with what is left of the budget.
 
         Rows of the same table become features by `study.encoding.apply(rows)`, then `Arms.from_arrays`.
         """
+        self._change(lambda state: _addition(state, arms), why, source)
 
-        def change(fold: StudyState) -> Record:
-            if arms.names != tuple(fold.names):
-                names = (", ".join(some) for some in (fold.names, arms.names))
-                raise InputError("new arms must have the features {}; given {}".format(*names))
-            known = set(fold.ids) & set(arms.ids)
-            if known:
-                raise InputError(f"arm {sorted(known)[0]!r} is in the study already")
-            if (arms.cost is None) != (fold.cost is None):
-                raise InputError("new arms must have costs if and only if the study has them")
-            costs = [None] * len(arms) if arms.cost is None else arms.cost.tolist()
-            rows = zip(arms.ids, arms.features.tolist(), costs, strict=True)
-            return {"kind": "arms", "added": [{"id": i, "features": f, "cost": c} for i, f, c in rows]}
-
-        self._change(change)
-
-    def close_round(self) -> None:
+    def close_round(self, *, why: str = "", source: str | None = None) -> None:
         """Go on without the answers that are still out; if they come they are kept, but the round has been judged."""
-        self._change(lambda fold: {"kind": "close", "round": fold.round.number} if fold.round else None)
+        self._change(
+            lambda state: {"kind": "close", "round": state.round.number} if state.round else None, why, source
+        )  # fmt: skip
+
+    def join(self, runner: str, jobs: int) -> None:
+        """Say that a runner makes so many pulls at a time; 0: it has left."""
+        self._change(
+            lambda state: (
+                None if state.runners.get(runner, 0) == jobs else {"kind": "runner", "runner": runner, "jobs": jobs}
+            )
+        )  # fmt: skip
+
+    def take_over(self, runner: str, dead: Iterable[str], lease: float | None = None) -> Batch:
+        """Hand the open trials of runners that gave no sign of life to another, and return them."""
+        gone, taken = set(dead), list[int]()
+
+        def make(state: StudyState) -> Record | None:
+            taken[:] = [trial for trial in state.open_trials() if state.holders.get(trial, ("", 0))[0] in gone]
+            taking = {"kind": "takeover", "runner": runner, "from": sorted(gone), "trials": as_ranges(taken)}
+            return {**taking, "lease": lease} if taken or gone & set(state.runners) else None
+
+        with self.log.lock:
+            self._change(make)
+            return self._batch(taken)
 
     @property
     def best_arm(self) -> str:
-        """The arm the policy would recommend now; the best mean, where what is left is too little for the policy."""
-        with self._lock:
-            fold = self.sync()
-            if fold.state is not None:
-                return fold.ids[fold.epoch_arms[int(fold.runner.recommend(fold.state))]]
-            known = fold.known()
-            mean = known.sums / np.maximum(known.counts, 1)
-            order = np.lexsort((-mean, known.counts == 0, ~np.array(fold.present)))
-            return fold.ids[int(order[0])]
+        """The arm the policy would recommend now; where it has nothing to say, the one that all results speak for."""
+        with self.log.lock:
+            state = self.sync()
+            try:
+                arm = self.driver.recommended(state)
+            except (PolicyFailed, InputError):
+                arm = None
+            return state.ids[_leader(self, state) if arm is None or not state.present[arm] else arm]
 
     def recommend(self, **settings: Any) -> Any:
         """Return the arm to choose, how sure that is, and what to be wary of; see `bestarm.study.recommendation`."""
@@ -254,48 +326,57 @@ class Study:
         return await run_async(self, pull, **settings)
 
     def trials(self) -> list[dict[str, Any]]:
-        """Return every told value and every failure as a row, with time and source; a sum stands for `count` trials."""
-        with self._lock:
-            ids, seen, rows = self.sync().ids, set[str](), list[dict[str, Any]]()
-            for record in self.storage.read(self.name):
-                failed = record["kind"] == "fail"
-                for one in record["results"] if record["kind"] == "tell" else [record] if failed else ():
-                    names = [f"failed {one['id']}", one["id"]] if failed else slot_names(one)
-                    if not seen.isdisjoint(names):
-                        continue
-                    seen.update(names[:1] if failed else names)
-                    count, value = (0, None) if failed else (one.get("count", 1), one.get("value", one.get("sum")))
-                    cells = (one["id"], ids[one["arm"]], count, value, record["time"], record["source"])
-                    rows.append(dict(zip(COLUMNS, (*cells, one["reason"] if failed else None), strict=True)))
-            return rows
+        """Return a row for every trial and extra result: what came of it, when, by whom, and what was corrected."""
+        with self.log.lock:
+            return table.rows(self.sync())
 
     def trials_frame(self, backend: Any = "pandas") -> Any:
         """Return `trials` as a data frame of the library named."""
         import narwhals
 
         rows = self.trials()
-        return narwhals.from_dict({key: [row[key] for row in rows] for key in COLUMNS}, backend=backend).to_native()
+        columns = {key: [row[key] for row in rows] for key in table.COLUMNS}
+        return narwhals.from_dict(columns, backend=backend).to_native()
 
-    def _trials(self, number: int, slots: Iterable[int]) -> Batch:
-        plan = self.fold.history[number].plan
-        return Batch(tuple(Trial(f"{number}.{slot}", self.fold.ids[plan[slot]]) for slot in slots))
+    def _batch(self, trials: Iterable[int]) -> Batch:
+        state = self.state
+        return Batch(tuple(Trial(id_of(trial), state.ids[state.arm_of(trial)]) for trial in trials))
 
-    def _change(self, make: Callable[[StudyState], Record | None]) -> None:
-        """Write what `make(state)` gives, if it can be lived with: it is tried on a copy first."""
-        with self._lock:
-            while True:
-                fold = self.sync()
-                change = make(fold)
-                if change is None:
-                    return
-                try:
-                    copy.deepcopy(fold).apply([change])
-                except StorageError as error:
-                    raise InputError(f"this study cannot be so changed: {error.__cause__ or error}") from error
-                if self.storage.append(self.name, [{**change, **_stamp(None)}], after=fold.records):
-                    self.sync()
-                    return
+    def _change(
+        self, make: Callable[[StudyState], Record | None], why: str = "", source: str | None = None
+    ) -> int:  # fmt: skip
+        """Write what `make(state)` gives, if anything; return how many results it names."""
+        written = self.log.write(lambda state: [r for r in [make(state)] if r], _text(source), _text(why, "why"))
+        return 0 if written is None else sum(corrections.size(record) for record in written.records)
 
 
-def _stamp(source: str | None) -> dict[str, Any]:
-    return {"time": time.time(), "source": source or os.environ.get("BESTARM_SOURCE", "")}
+def _text(text: str | None, what: str = "source") -> Any:
+    """Return a text, or refuse what is none."""
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"{what} must be a text; given {text!r}")
+    return text
+
+
+def _leader(study: Study, state: StudyState) -> int:
+    """Return the arm that all results speak for: of the largest posterior mean, or of the best mean without one."""
+    try:
+        return state.places[study.recommend(draws=500).leader]
+    except (BestArmError, ArithmeticError, np.linalg.LinAlgError, ValueError):
+        known = state.known()
+        mean = known.sums / np.maximum(known.counts, 1)
+        return int(np.lexsort((-mean, known.counts == 0, ~np.array(state.present)))[0])
+
+
+def _addition(state: StudyState, arms: Arms) -> Record:
+    if arms.names != tuple(state.names):
+        names = (", ".join(some) for some in (state.names, arms.names))
+        raise InputError("new arms must have the features {}; given {}".format(*names))
+    known = set(state.places).intersection(arms.ids)
+    if known:
+        raise InputError(f"arm {min(known)!r} is in the study already")
+    if (arms.cost is None) != (state.cost is None):
+        raise InputError("new arms must have costs if and only if the study has them")
+    costs = [None] * len(arms) if arms.cost is None else arms.cost.tolist()
+    rows = zip(arms.ids, arms.features.tolist(), costs, strict=True)
+    added = [{"id": i, "features": f, "cost": c} for i, f, c in rows]
+    return {"kind": "arms", "first": len(state.ids), "added": added}

@@ -1,9 +1,12 @@
 """What is handed out: trials, one observation each, and batches of them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+
+WRITTEN = re.compile(r"[Tt]?0*(\d{1,18})\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Trial:
 class Batch:
     """Trials handed out together. Empty, hence false, when all of the round are out and answers are awaited.
 
-    >>> batch = Batch((Trial("0.0", "gel"), Trial("0.1", "oil"), Trial("0.2", "gel")))
+    >>> batch = Batch((Trial("T0001", "gel"), Trial("T0002", "oil"), Trial("T0003", "gel")))
     >>> batch.arms, batch.times
     (('gel', 'oil'), (2, 1))
     """
@@ -45,3 +48,22 @@ class Batch:
     def times(self) -> tuple[int, ...]:
         """How often each of `arms` is to be pulled."""
         return tuple(self.counts.values())
+
+
+def id_of(number: int) -> str:
+    """Return a trial's number as people see it, such that no spreadsheet takes it for a number.
+
+    >>> id_of(10), id_of(123456)
+    ('T0010', 'T123456')
+    """
+    return f"T{number:04d}"
+
+
+def number_of(id: str) -> int | None:
+    """Return the number an id stands for; None for what is no trial's id.
+
+    >>> number_of("T0010"), number_of("10"), number_of("0.10")
+    (10, 10, None)
+    """
+    found = WRITTEN.match(id.strip())
+    return int(found[1]) if found else None

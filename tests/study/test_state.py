@@ -6,8 +6,8 @@ import pytest
 from bestarm import catalog
 from bestarm.arms import Arms
 from bestarm.errors import BestArmError, StorageError
-from bestarm.study import create_study, delete_study, load_study, open_storage
-from bestarm.study.fold import StudyState
+from bestarm.study import create_study, delete_study, fold, load_study, open_storage
+from bestarm.study.state import StudyState
 
 FEATURES = np.random.default_rng(11).standard_normal((6, 3))
 MEANS = FEATURES @ [1.0, -0.5, 0.25]
@@ -18,7 +18,7 @@ def begin(budget=60, policy="gse-lin-fwg", **settings):
 
 
 def value_of(study, trial):
-    return float(MEANS[study.fold.ids.index(trial.arm)])
+    return float(MEANS[study.state.ids.index(trial.arm)])
 
 
 def answer(study, batch):
@@ -40,7 +40,8 @@ def same(one, two):
     assert one.known().counts.tolist() == two.known().counts.tolist()
     assert one.known().sums.tolist() == two.known().sums.tolist()
     assert (one.used, one.budget, one.rounds, one.closed) == (two.used, two.budget, two.rounds, two.closed)
-    assert [(r.plan, r.handed, r.open) for r in one.history] == [(r.plan, r.handed, r.open) for r in two.history]
+    assert [(r.plan, r.trials, r.open) for r in one.history] == [(r.plan, r.trials, r.open) for r in two.history]
+    assert (one.results, one.repeats, one.changes, one.undone) == (two.results, two.repeats, two.changes, two.undone)
     assert (one.round and one.round.number) == (two.round and two.round.number)
 
 
@@ -50,8 +51,8 @@ def replayed(monkeypatch):
     made = []
     first = create_study.__globals__["Study"].__init__
 
-    def init(self, *args):
-        first(self, *args)
+    def init(self, *args, **settings):
+        first(self, *args, **settings)
         made.append(self)
 
     monkeypatch.setattr(create_study.__globals__["Study"], "__init__", init)
@@ -59,14 +60,18 @@ def replayed(monkeypatch):
     for study in made:
         if study.storage.read(study.name):
             again = StudyState()
-            again.apply(study.storage.read(study.name))
+            fold.apply(again, study.storage.read(study.name))
             same(again, study.sync())
+            one_by_one = StudyState()
+            for record in study.storage.read(study.name):
+                fold.apply(one_by_one, [record])
+            same(one_by_one, again)
 
 
 def test_a_study_spends_its_budget_and_finds_the_best():
     study = begin()
     assert finish(study) == study.spent == 60
-    assert study.best_arm == study.fold.ids[int(np.argmax(MEANS))]
+    assert study.best_arm == study.state.ids[int(np.argmax(MEANS))]
 
 
 def test_the_order_of_answers_within_a_round_does_not_matter():
@@ -82,11 +87,12 @@ def test_a_repeated_result_counts_once_and_the_first_value_stays():
     study = begin()
     batch = study.ask(2)
     assert study.tell(batch, [1.0, 2.0]) == 2
-    assert study.tell(batch, [5.0, 6.0]) == 0
-    record = next(r for r in study.storage.read(study.name) if r["kind"] == "tell")
-    study.storage.append(study.name, [record, record])  # two workers at the same moment
+    assert study.tell(batch, [1.0, 2.0]) == 0
+    record = dict(next(r for r in study.storage.read(study.name) if r["kind"] == "tell"))
+    other = {**record, "results": [{**one, "value": 7.0} for one in record["results"]]}
+    study.storage.append(study.name, [record, other])  # three workers at the same moment
     assert study.sync().known().counts.sum() == 2
-    assert study.fold.known().sums.sum() == 3.0
+    assert study.state.known().sums.sum() == 3.0
 
 
 def test_a_late_result_is_known_but_the_round_stays_judged():
@@ -94,12 +100,14 @@ def test_a_late_result_is_known_but_the_round_stays_judged():
     batch = study.ask()
     study.tell(batch.trials[1], 1.0)
     study.close_round()
-    assert study.fold.closed == 1
-    plan = list(study.fold.round.plan)
+    assert study.state.closed == 1
+    study.ask()
+    plan = list(study.state.round.plan)
     assert study.tell(batch.trials[0], 9.0) == 1
-    assert study.fold.known().sums.sum() == 10.0
-    assert study.fold.round.plan == plan
-    assert study.fold.closed == 1
+    assert study.state.known().sums.sum() == 10.0
+    assert list(study.state.round.plan) == plan
+    assert study.state.closed == 1
+    assert len(study.state.history[0].results) == 1
 
 
 def test_results_of_an_abandoned_round_are_known_and_paid_for():
@@ -108,7 +116,7 @@ def test_results_of_an_abandoned_round_are_known_and_paid_for():
     study.withdraw("2")
     assert study.spent == 10
     answer(study, batch)
-    assert study.fold.known().counts.sum() == 10
+    assert study.state.known().counts.sum() == 10
     assert not study.pending()
     assert finish(study) == 50
     assert all(trial.arm != "2" for trial in study.ask() or ())
@@ -117,14 +125,14 @@ def test_results_of_an_abandoned_round_are_known_and_paid_for():
 def test_a_refund_puts_the_arm_at_the_end_of_the_round():
     study = begin()
     trial = study.ask(1).trials[0]
-    size = len(study.fold.round.plan)
+    size = len(study.state.round.plan)
     study.fail(trial, "spilt")
     study.fail(trial, "spilt again")
     assert study.spent == 0
-    assert len(study.fold.round.plan) == size + 1
-    assert study.fold.ids[study.fold.round.plan[-1]] == trial.arm
+    assert len(study.state.round.plan) == size + 1
+    assert study.state.ids[study.state.round.plan[-1]] == trial.arm
     assert finish(study) == 60
-    assert len(study.fold.failures) == 1
+    assert len(study.state.failures) == 1
 
 
 def test_a_failure_without_refund_is_lost():
@@ -139,10 +147,10 @@ def test_a_refund_of_an_abandoned_round_gives_its_price_back():
     study = begin()
     trial = study.ask(1).trials[0]
     study.withdraw("2")
-    rounds = study.fold.rounds
+    rounds = study.state.rounds
     study.fail(trial, "spilt")
     assert study.spent == 0
-    assert study.fold.rounds == rounds
+    assert study.state.rounds == rounds
     study.withdraw("3")  # the next start has it
     assert finish(study) == 60
 
@@ -152,8 +160,8 @@ def test_a_value_after_a_failure_is_kept_as_a_late_one():
     trial = study.ask(1).trials[0]
     study.fail(trial, "no answer")
     assert study.tell(trial, 4.0) == 1
-    assert study.fold.known().sums.sum() == 4.0
-    assert study.fold.answers == {}
+    assert study.state.known().sums.sum() == 4.0
+    assert study.state.round.results == []
     assert finish(study) == 60
 
 
@@ -163,17 +171,18 @@ def test_a_failure_after_a_value_changes_nothing():
     study.tell(trial, 4.0)
     study.fail(trial, "really?")
     assert study.spent == 1
-    assert not study.fold.failures
+    assert not study.state.failures
 
 
 def test_a_round_without_any_answer_is_asked_again():
     study = begin(refund=False)
     batch = study.ask()
-    state = study.fold.state
     for trial in batch:
         study.fail(trial, "power cut")
-    assert study.fold.state is state
-    assert study.fold.round.number == 1
+    again = study.ask()
+    assert study.state.round.number == 1
+    assert [trial.arm for trial in again] == [trial.arm for trial in batch][: len(again)]
+    answer(study, again)
     finish(study)
     assert study.spent <= 60
 
@@ -200,14 +209,16 @@ def test_no_policy_is_stopped_by_lost_pulls(policy, lost):
                 study.tell(trial, float(rng.integers(0, 2)))
     assert study.finished
     assert study.spent <= 40
-    assert study.best_arm in study.fold.ids
+    assert study.best_arm in study.state.ids
 
 
 def test_a_budget_raised_before_the_first_question_is_the_budget():
-    study = begin(60)
+    study, other = begin(60), begin(120)
     study.raise_budget(120)
-    assert len(study.fold.round.plan) == len(begin(120).fold.round.plan)
-    assert finish(study) == 120
+    assert [trial.arm for trial in study.ask()] == [trial.arm for trial in other.ask()]
+    answer(study, study.pending())
+    finish(study)
+    assert study.spent == 120
 
 
 def test_a_budget_raised_during_a_study_is_spent_when_the_policy_comes_to_its_end():
@@ -271,14 +282,14 @@ def test_money_is_never_exceeded(policy, refund):
 def test_the_smallest_is_found():
     study = begin(direction="minimize")
     finish(study)
-    assert study.best_arm == study.fold.ids[int(np.argmin(MEANS))]
+    assert study.best_arm == study.state.ids[int(np.argmin(MEANS))]
 
 
 def test_the_last_arm_stays():
     study = begin()
     stamp = {"time": 0.0, "source": ""}
     study.storage.append(study.name, [{"kind": "arms", "withdrawn": [i], **stamp} for i in range(6)])
-    assert study.arms == (study.fold.ids[5],)
+    assert study.arms == (study.state.ids[5],)
 
 
 def test_arms_come_in_once():
@@ -310,5 +321,5 @@ def test_a_study_made_anew_under_an_old_name_does_not_mix():
 def test_what_was_asked_is_asked_again_by_whoever_loads(tmp_path):
     study = begin(storage=tmp_path / "a.db", study_name="s", batch=4, policy="lingape", noise_variance=1.0)
     answer(study, study.ask())
-    one, two = (load_study("s", tmp_path / "a.db").fold for _ in range(2))
+    one, two = (load_study("s", tmp_path / "a.db").state for _ in range(2))
     same(one, two)

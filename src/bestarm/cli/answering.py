@@ -1,0 +1,80 @@
+"""What a study says, and its observations made by a command: best, report, run-study."""
+
+import sys
+from typing import Any
+
+import click
+
+from bestarm import pulling
+from bestarm.cli.app import FORMAT, main, print_table, say
+from bestarm.cli.options import accounted, cause, counted, of_study, spent, typed
+from bestarm.cli.request import observer
+from bestarm.errors import InputError, PullError, RewardError, StorageError
+from bestarm.study import Study
+from bestarm.study.doctor import set_aside
+
+
+@main.command()
+@FORMAT
+@of_study
+def best(study: Study, style: str) -> None:
+    """Print the arm to choose, its estimate, and how sure that is: `bestarm best -f json`."""
+    found, state = study.recommend(), study.state
+    low, high = found.interval
+    row = {
+        "arm": found.arm, "value": found.value, "low": low, "high": high, "corrected": found.corrected,
+        "p_best": found.p_best, "runner_up": found.runner_up, "expected_regret": found.expected_regret,
+        "spent": state.used, "budget": state.budget, "finished": state.over,
+    }  # fmt: skip
+    if style == "json":
+        row["believes"] = found.believes
+    if style == "table":
+        row = {key: f"{cell:.4g}" if isinstance(cell, float) else cell for key, cell in row.items()}
+    print_table([row], style)
+    say(*([] if style == "json" else [f"believed: {found.believes}"]), *found.warnings, *set_aside(state))
+
+
+@main.command()
+@click.option("-o", "--output", default="report.html", metavar="REPORT.html", help="File to write.")
+@of_study
+def report(study: Study, output: str) -> None:
+    """Write one page that says what was found, how sure it is, and what was spent: `bestarm report -o page.html`."""
+    try:
+        study.report(output)
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {cause(error)}") from error
+    say(f"report written to {output}")
+
+
+@main.command("run-study")
+@click.option(
+    "--pull",
+    metavar="'CMD {id}'|MODULE:FUNCTION",
+    required=True,
+    help="How to observe an arm: a command that prints one number, or a Python function of the arm's id. The id is a "
+    "word {id} of the command, or the command reads BESTARM_ID from its environment.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Pulls at a time.")
+@click.option("--retries", type=click.IntRange(min=0), default=2, help="How often a failed pull is tried again.")
+@click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull.")
+@click.option("--timeout", "old_timeout", type=float, hidden=True)
+@click.option("--per-second", type=float, metavar="N", help="Pulls begun in a second, at most.")
+@click.option("--shared", is_flag=True, help="Others run this study too: leave their trials to them.")
+@click.option(
+    "--lease", type=float, metavar="SECONDS", help="Time without a sign of life after which trials are taken over."
+)
+@of_study
+def run_study(
+    study: Study, pull: str, jobs: int, pull_timeout: float | None, old_timeout: float | None, **how: Any
+) -> None:  # fmt: skip
+    """Make a study's observations, resuming where it stopped: `bestarm run-study --pull './measure {id}' --jobs 4`.
+
+    Every value is kept as soon as it is there. Ctrl-C waits for the pulls under way, a second one does not.
+    """
+    timeout = old_timeout if pull_timeout is None else pull_timeout
+    observe = observer(pull, timeout, study.arms)
+    limit = None if isinstance(observe, pulling.Command) else timeout  # a command ends its own
+    given = {key: value for key, value in how.items() if value is not None}
+    with accounted(study, "run again to go on", PullError, RewardError, StorageError):
+        made = study.run(observe, n_jobs=jobs, timeout=limit, progress=sys.stderr.isatty(), **given)
+    say(f"{counted(made, 'value')} told; {spent(study)}; next: {typed('best')}")

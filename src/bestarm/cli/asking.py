@@ -1,0 +1,215 @@
+"""What to measure and what came of it, by files: ask, tell, import, fail, hand-back, close-round."""
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from bestarm.cli.app import FORMAT, main, print_table, say
+from bestarm.cli.options import (
+    REASON,
+    WHO,
+    WHY,
+    Output,
+    accounted,
+    counted,
+    named,
+    of_study,
+    read_bytes,
+    say_undo,
+    spent,
+    typed,
+)  # fmt: skip
+from bestarm.study import Batch, Study
+from bestarm.study.corrections import label
+from bestarm.study.files import Contradiction, Received, batch_bytes, import_file, spreadsheet_note, tell_file
+from bestarm.study.results import Difference, locate
+from bestarm.study.trials import id_of
+
+OPTIONS = (
+    click.option("--correct", is_flag=True, help="Where the file contradicts the log, the file holds: a correction."),
+    click.option("--readings", type=click.Choice(["mean"]), help="Several rows of one trial are readings to average."),
+    click.option("--cumulative", is_flag=True, help="Rows by arm are all results so far: what is new counts."),
+    click.option("--as", "as_", metavar="NAME", help="Another name for this file: more results of the same kind."),
+    click.option("--key", metavar="COLUMN", help="Column that names the rows by arm, so that each counts once."),
+    click.option("--source", metavar="NAME", help="Who or what measured; the file's name otherwise."),
+    WHY,
+)
+
+
+def _of_results(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument and the options of a file of results."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return click.argument("results_file", metavar="RESULTS.csv")(command)
+
+
+@main.command()
+@click.option(
+    "-n", "count", type=click.IntRange(min=1), help="Trials to ask for; the study's batch or stage otherwise."
+)
+@click.option("--pending", is_flag=True, help="Write the trials that are out and not yet answered; ask for nothing.")
+@click.option("-o", "--output", default="-", metavar="BATCH.csv", help="File to write; - is stdout.")
+@click.option("--overwrite", is_flag=True, help="Replace the file if there is one.")
+@click.option("--source", metavar="NAME", help="Who asks, kept in the log.")
+@of_study
+def ask(study: Study, count: int | None, pending: bool, output: str, overwrite: bool, source: str | None) -> None:
+    """Say what to measure next: `bestarm ask -o plate1.csv`.
+
+    The file has a row for each trial, with an empty column `reward` to fill in. It can be edited by any spreadsheet;
+    `bestarm tell plate1.csv` takes it back in.
+    """
+    go_on = "ask --pending writes the trials that are out"
+    with Output(output, overwrite) as file, accounted(study, go_on):
+        failures = len(study.state.troubles)
+        batch = study.pending() if pending else study.ask(count, source)
+        _say_troubles(study, failures)
+        if not batch:
+            _say_why_nothing(study, pending)
+            return
+        where = "FILE" if output == "-" else output
+        otherwise = f"; its {len(batch)} trials stay out: `bestarm ask --pending -o {where}` writes them again"
+        file.write(batch_bytes(study, batch), otherwise)
+    _say_asked(study, batch, output)
+
+
+def _say_asked(study: Study, batch: Batch, output: str) -> None:
+    note = spreadsheet_note(study, batch)
+    say(*([] if note is None else [note]))
+    out = counted(len(study.state.open_trials()), "trial")
+    say(f"{counted(len(batch), 'trial')} of {counted(len(batch.arms), 'arm')}; {spent(study)}, {out} out")
+    if output != "-":
+        say(f"next: fill in the column reward of {output}, then {typed('tell', shlex.quote(output))}")
+
+
+def _say_troubles(study: Study, before: int) -> None:
+    """Say where the policy failed at this question, and how the study goes on."""
+    state = study.state
+    for why in state.troubles[before:]:
+        say(why)
+    if len(state.troubles) > before:
+        went = "from here on arms are spread evenly" if state.evenly else "it was started anew on what is known"
+        say(f"{went}; `bestarm doctor` says more")
+
+
+def _say_why_nothing(study: Study, pending: bool) -> None:
+    out = len(study.pending())
+    if study.finished:
+        say(f"the study is over: {spent(study)}; next: {typed('best')}")
+    elif pending:
+        say("no trial is out")
+    else:
+        say(f"all trials of this round are out, {out} of them unanswered: tell their results first (ask --pending)")
+
+
+@main.command()
+@_of_results
+@FORMAT
+@of_study
+def tell(study: Study, results_file: str, style: str, **how: Any) -> None:
+    """Take results in, the file of `ask` with rewards filled in: `bestarm tell plate1_measured.csv`.
+
+    Columns `trial` and `reward`, or `arm` and `reward` for results nobody asked for; a blank reward is not yet
+    measured; `failed` with a reason for trials that went wrong; any other columns are passed over. The same result
+    twice counts once. A file that contradicts the log is shown as a table of differences, and nothing of it is kept.
+    """
+    _take(study, tell_file, results_file, style, how)
+
+
+@main.command("import")
+@_of_results
+@FORMAT
+@of_study
+def import_(study: Study, results_file: str, style: str, **how: Any) -> None:
+    """Add earlier observations, rows of `arm` and `reward`: `bestarm import last_year.csv`.
+
+    They inform the answer and cost nothing. The same file twice counts once.
+    """
+    how["source"] = how["source"] or "import"
+    _take(study, import_file, results_file, style, how)
+
+
+def _take(study: Study, take: Callable[..., Received], path: str, style: str, how: dict[str, Any]) -> None:
+    data, name = read_bytes(path)
+    before = set(study.state.changes)
+    go_on = "tell the file again, what is kept of it counts once"
+    with accounted(study, go_on):
+        try:
+            got = take(study, data, name, **how)
+        except Contradiction as error:
+            print_table([_difference(one, style) for one in error.differences], style)
+            first, *_, way = str(error).splitlines()
+            n = len(error.differences)
+            differ = f"{counted(n, 'result')} differ{'s' if n == 1 else ''}"
+            raise click.ClickException(f"{first} {differ}\n{way}") from error
+    say(*got.notes)
+    say(
+        f"{got.new} new, {got.known} known already, {got.corrected} corrected, {got.blank} blank, {got.failed} failed"
+    )  # fmt: skip
+    say_undo(study, before)
+    out = len(study.pending())
+    if study.finished:
+        say(f"the study is over: {spent(study)}; next: {typed('best')}")
+    else:
+        say(f"{counted(out, 'trial')} out" + ("" if out else f"; next: {typed('ask')}"))
+
+
+def _difference(one: Difference, style: str) -> dict[str, Any]:
+    """Return what a file and the log say of a result, as a row; blank where one of them has none."""
+    name = id_of(one.name) if isinstance(one.name, int) else one.name
+    blank = None if style == "json" else ""
+    values = (blank if value is None else value for value in (one.old, one.new))
+    return dict(zip(("trial", "arm", "old", "new"), (name, one.arm, *values), strict=True))
+
+
+@main.command()
+@click.argument("trials", metavar="TRIAL...", nargs=-1, required=True)
+@REASON
+@click.option("--refund/--no-refund", default=None, help="Ask the arm again, or not; as the study says otherwise.")
+@WHO
+@of_study
+def fail(study: Study, trials: tuple[str, ...], why: str, refund: bool | None, source: str | None) -> None:
+    """Say that trials could not be made: `bestarm fail T0004 --why spilt`."""
+    wanted = named(study.sync(), trials)
+    known = [one for one in (locate(study.state, trial) for trial in wanted) if one in study.state.results]
+    before = len(study.state.failures)
+    study.record(lambda state: ((), [study.failure(state, trial, why, refund) for trial in wanted]), source)
+    say(*(f"{label(one)} has a result, so it has not failed; exclude puts a wrong one right" for one in known))
+    say(f"{counted(len(study.state.failures) - before, 'trial')} failed; {_standing(study)}")
+
+
+@main.command("hand-back")
+@click.argument("trials", metavar="TRIAL...", nargs=-1, required=True)
+@WHY
+@WHO
+@of_study
+def hand_back(study: Study, trials: tuple[str, ...], why: str, source: str | None) -> None:
+    """Give trials back that were asked by mistake and not measured: `bestarm hand-back T0097-T0192`.
+
+    Their price comes back. `ask` hands their arms out again, as new trials, if their round still lasts.
+    """
+    before = len(study.sync().handed_back)
+    study.hand_back(named(study.state, trials), why=why, source=source)
+    say(f"{counted(len(study.state.handed_back) - before, 'trial')} handed back; {_standing(study)}")
+
+
+@main.command("close-round")
+@WHY
+@WHO
+@of_study
+def close_round(study: Study, why: str, source: str | None) -> None:
+    """Go on without the answers that are still out: `bestarm close-round --why "plate 3 is lost"`.
+
+    If they come all the same they are kept and count in the answer.
+    """
+    out = len(study.pending())
+    if study.state.round is None:
+        say(f"no round is open; {_standing(study)}")
+        return
+    study.close_round(why=why, source=source)
+    say(f"the round is closed without {counted(out, 'answer')}; {_standing(study)}")
+
+
+def _standing(study: Study) -> str:
+    return f"{spent(study)}, {counted(len(study.pending()), 'trial')} out"

@@ -1,0 +1,77 @@
+"""What `ask` writes: the next slice of the current round, or the next question of the policy. Nothing here writes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bestarm.errors import InputError
+from bestarm.numbers import whole
+from bestarm.study.driver import Driver, PolicyFailed
+from bestarm.study.plans import size_of
+from bestarm.study.rounds import spread
+from bestarm.study.state import StudyState
+from bestarm.study.storage import Record
+
+TROUBLES = 3  # failures of a policy after which arms are spread evenly
+
+
+def records(driver: Driver, state: StudyState, n: int | None, more: Record) -> list[Record]:
+    """Return the records that hand out up to `n` trials, or say that the policy is at its end or failed.
+
+    None where all trials of the round are out, or nothing is left to ask.
+    """
+    most = n or state.options["batch"]
+    if state.over:
+        return []
+    if state.round is not None:
+        start, length = state.round.handed, len(state.round.plan)
+        if n is None and _joins_the_next(state, most):
+            return [{"kind": "close", "round": state.round.number}]
+        taken: dict[str, Any] = {"kind": "ask", "round": state.round.number}
+    else:
+        try:
+            taken = dict(driver.question(state, n))
+        except PolicyFailed as failure:
+            return [{"kind": "trouble", "why": f"policy failed: {failure}", "then": _then(state)}]
+        if taken["kind"] != "ask":
+            return [taken]
+        start, length = 0, len(spread(taken["plan"]))
+        size = size_of(state, n)
+        taken |= {} if size == size_of(state) else {"batch": size}
+    count = min(most or length, length - start)
+    if not count:
+        return []
+    wells = {"wells": more["wells"][:count]} if "wells" in more else {}
+    return [{**taken, "start": start, "first": state.handed + 1, "count": count, **more, **wells}]
+
+
+def _joins_the_next(state: StudyState, plate: int | None) -> bool:
+    """Return whether only repeats of what failed are left, too few for a plate: they go with the next one."""
+    now = state.round
+    if now is None or plate is None or now.handed < now.length:
+        return False
+    left = len(now.plan) - now.handed
+    return 0 < left <= plate // 2 and now.left == left
+
+
+def _then(state: StudyState) -> str:
+    """Return how to go on after the policy failed: anew, unless that has failed as well or nothing is known."""
+    hopeless = state.stumbled or not any(state.counts) or len(state.troubles) + 1 >= TROUBLES
+    return "evenly" if hopeless else "anew"
+
+
+def lasting(runner: str | None, lease: float | None, wells: Sequence[str] | None) -> dict[str, Any]:
+    """Return what an ask says beside its trials: who holds them, and where they are on a plate."""
+    more: dict[str, Any] = {} if runner is None else {"runner": runner}
+    if runner is not None and lease is not None:
+        more["lease"] = lease
+    if wells is not None:
+        if not all(isinstance(well, str) for well in wells) or len(set(wells)) < len(wells):
+            raise InputError(f"wells are texts, each once; given {list(wells)[:5]!r}")
+        more["wells"] = list(wells)
+    return more
+
+
+def limit(n: object, wells: Sequence[str] | None) -> int | None:
+    """Return how many trials are asked for at most."""
+    most = None if n is None else whole(n, "the number of trials to ask for", least=1)
+    return most if wells is None else min(most or len(wells), len(wells))

@@ -1,0 +1,177 @@
+"""The policy's side of a study: only `ask` runs a policy, and whoever wants the policy's own recommendation.
+
+What was asked before stands in the log. The policy's state is made by telling it the logged plans with what came back;
+it is not asked again for old rounds, so what it would say today on another machine changes nothing.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bestarm.core import Problem, Pulls, Totals
+from bestarm.errors import BudgetError, InputError
+from bestarm.study.limits import LARGEST
+from bestarm.study.parts import Absent
+from bestarm.study.plans import Plan, affordable, asked_of, begin_of, evenly, paid, planner, question, size_of
+from bestarm.study.rounds import Round
+from bestarm.study.state import StudyState
+from bestarm.study.storage import Record
+
+EMPTY = 1000  # questions without a pull, after which a policy is taken for stuck
+
+
+class PolicyFailed(Exception):
+    """A policy raised an error; the message says which."""
+
+
+@dataclass
+class Driver:
+    """A policy's state after the rounds of an epoch that are over, kept so that each is told once."""
+
+    state: Any = None
+    runner: Any = None
+    after: tuple[Any, ...] = ()  # what `state` was made of: the log, the epoch, corrections
+    told: int = 0  # rounds of the history
+
+    def question(self, study: StudyState, n: int | None = None, begun: tuple[int, float] | None = None) -> Record:
+        """Return the record with the next round's plan, without its trials, or the one that says there is none.
+
+        `n` is how many trials are wanted at once; `begun` the pulls and the budget to start the policy with, where that
+        was decided before.
+        """
+        if study.evenly:
+            return question(study, evenly(study), begin_of(study, 0, evenly=True))
+        if isinstance(study.policy, Absent):
+            raise InputError(
+                f"the policy of this study is not here, so nothing can be asked: {study.policy.why}. Results can be "
+                "told and the answer read all the same"
+            )
+        begin = None if study.epoch is None else study.history[study.epoch].begin
+        if begin is None or begin.get("evenly"):
+            return self._begun(study, n, begun)
+        self.catch_up(study, n)
+        plan = None if self.state is None else self._ask(study, study.epoch_arms)
+        if plan is None and study.budget > begin["budget"]:  # raised meanwhile
+            return self._begun(study, n, None)
+        return question(study, plan, None)
+
+    def _begun(self, study: StudyState, n: int | None, begun: tuple[int, float] | None) -> Record:
+        """Start the policy on the arms in the race, with what is left of the budget, and ask."""
+        pulls, budget = begun or (affordable(study), study.budget)
+        if pulls > LARGEST:
+            raise InputError(f"a budget of {pulls:,} pulls is beyond what a study can plan, {LARGEST:,}")
+        begin = begin_of(study, pulls, budget=budget)
+        arms = study.in_race
+        if pulls < 1 or not self._start(study, arms, begin, n):  # what is left is too little for this policy
+            return question(study, None, None)
+        return question(study, self._ask(study, arms), begin)
+
+    def _start(self, study: StudyState, arms: list[int], begin: Record, n: int | None = None) -> bool:
+        """Start the policy, and return whether the pulls are enough for it."""
+        features = np.array([study.features[arm] for arm in arms], dtype=np.float64)
+        self.runner = planner(study, begin, size_of(study, n))
+        self.state, self.after = None, ()
+        with policy_at_work(), suppress(BudgetError):
+            self.state = self.runner.start(Problem(features, int(begin["pulls"]), study.noise_variance))
+        return self.state is not None
+
+    def catch_up(self, study: StudyState, n: int | None = None) -> None:
+        """Tell the policy the rounds of this epoch that are over and not told yet; all of them after a correction."""
+        assert study.epoch is not None
+        begin = study.history[study.epoch].begin
+        after = (study.mark, study.epoch, study.corrected)
+        if self.after != after:
+            self._start(study, study.epoch_arms, begin, n)
+            self.after, self.told = after, study.epoch
+        self.runner = planner(study, begin, size_of(study, n))
+        if self.state is None:
+            return
+        with policy_at_work():
+            for one in study.history[self.told : study.closed]:
+                answer = answers(study, one)
+                if answer is not None:
+                    self.state = self._told(*answer)
+                self.told += 1
+
+    def _told(self, pulls: Pulls, totals: Totals) -> Any:
+        """Return the policy's state after an answer; at its end it need not take what was asked again after it."""
+        try:
+            return self.runner.tell(self.state, pulls, totals)
+        except InputError:
+            if self.runner.ask(self.state, np.random.default_rng(0)) is not None:
+                raise
+            return self.state
+
+    def _ask(self, study: StudyState, arms: list[int]) -> Plan | None:
+        """Return the plan of the policy's next question, None at its end or when the money is gone."""
+        with policy_at_work():
+            for empty in range(EMPTY):
+                path = [study.seed, study.rounds + study.skipped] + [empty] * (empty > 0)
+                asked = self.runner.ask(self.state, np.random.default_rng(path))
+                if asked is None:
+                    return None
+                plan = asked_of(asked, arms)
+                if plan:
+                    return paid(study, plan) or None
+                nothing = np.zeros(len(asked.arms))
+                self.state = self.runner.tell(self.state, asked, Totals(nothing, nothing))
+        raise PolicyFailed(f"{EMPTY} questions in a row asked for no pull")
+
+    def standing(self, study: StudyState) -> tuple[str, ...] | None:
+        """Return who is in the race by the policy's own state, None where it drops nobody."""
+        if not self._ready(study):
+            return None
+        state = self.state
+        with policy_at_work():
+            while not hasattr(state, "active") and hasattr(state, "inner"):
+                state = state.inner
+            active = getattr(state, "active", None)
+            if active is None:
+                return None
+            places = np.flatnonzero(active) if np.asarray(active).dtype == bool else np.asarray(active)
+            return tuple(study.ids[study.epoch_arms[place]] for place in places.tolist())
+
+    def recommended(self, study: StudyState) -> int | None:
+        """Return the arm the policy itself would recommend now, None where it has nothing to say."""
+        if not self._ready(study):
+            return None
+        with policy_at_work():
+            return study.epoch_arms[int(self.runner.recommend(self.state))]
+
+    def _ready(self, study: StudyState) -> bool:
+        """Bring the policy's state up to date, and return whether there is one."""
+        begin = None if study.epoch is None else study.history[study.epoch].begin
+        if begin is None or begin.get("evenly") or isinstance(study.policy, Absent):
+            return False
+        self.catch_up(study)
+        return self.state is not None
+
+
+@contextmanager
+def policy_at_work() -> Iterator[None]:
+    """Turn what goes wrong in a policy into PolicyFailed; what is missing on this machine is not its failure."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except (ImportError, MemoryError) as error:
+        raise InputError(f"the policy cannot be run here: {type(error).__name__}: {error}") from error
+    except Exception as error:
+        raise PolicyFailed(f"{type(error).__name__}: {error}") from error
+
+
+def answers(study: StudyState, one: Round) -> tuple[Pulls, Totals] | None:
+    """Return what answered a round, in the order of arms, turned so that larger is better; None if nothing did."""
+    where = {arm: place for place, arm in enumerate(study.epoch_arms)}
+    found: dict[int, list[float]] = {}
+    for result in (study.results[name] for name in one.results):
+        if not result.excluded and result.arm in where:
+            mine = found.setdefault(where[result.arm], [0.0, 0.0, 0.0])
+            for i, number in enumerate((result.count, result.sum, result.squares)):
+                mine[i] += number
+    if not found:
+        return None
+    arms, count, sums, squares = np.array([[arm, *found[arm]] for arm in sorted(found)], dtype=np.float64).T
+    return Pulls(arms.astype(np.int64), count.astype(np.int64)), Totals(*study.rewards.totals(count, sums, squares))

@@ -1,0 +1,252 @@
+"""What each kind of record does to the state of a study; corrections are in changes.py."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from bestarm.numbers import LARGEST_VALUE, real
+from bestarm.rewards import Rewards
+from bestarm.study import changes, parts
+from bestarm.study.limits import totals_of
+from bestarm.study.places import table_of
+from bestarm.study.rounds import Round, ranges
+from bestarm.study.state import VERSION, Change, FileTold, Result, StudyState, positive
+from bestarm.study.storage import Record
+
+
+def create(state: StudyState, record: Record) -> None:
+    version = record["version"]
+    if not isinstance(version, int) or version > VERSION:
+        raise ValueError(
+            f"this study was written by a newer bestarm (log version {version}); this one reads up to {VERSION}"
+        )
+    arms = record["arms"]
+    if "at" in arms:
+        arms = table_of(arms, state.folder, state.table)
+    state.name, state.version = record["name"], version
+    state.names, state.cost = list(arms["names"]), None if arms.get("cost") is None else []
+    state.add(arms["ids"], arms["features"], arms.get("cost"))
+    if not state.ids:
+        raise ValueError("there are no arms")
+    state.budget, state.seed = positive(record["budget"]), int(record["seed"])
+    state.options = {"batch": None, "rounds": None, "refund": True, "extra": True, **record["options"]}
+    if not all(isinstance(state.options[key] or 1, int) for key in ("batch", "rounds")):
+        raise TypeError("a batch and rounds must be whole numbers")
+    noise = record.get("noise_variance")
+    state.noise_variance = None if noise is None else real(noise, "noise_variance", least=0)
+    state.blocks, state.stop = record.get("blocks"), record.get("stop")
+    state.policy = parts.policy(record["policy"], state.allow)
+    model = parts.model(record["model"], state.policy, state.allow)
+    state.rewards = Rewards(model, {"minimize": True, "maximize": False}[record["direction"]])
+    float(record["time"])
+    state.first = record if arms is record["arms"] else {**record, "arms": {**arms, "at": record["arms"]["at"]}}
+
+
+def ask(state: StudyState, record: Record) -> None:
+    number, start, count = record["round"], record["start"], record["count"]
+    if "plan" in record:
+        _begin(state, record, number, start)
+    now = state.round
+    fits = now is not None and number == now.number and start == now.handed
+    if now is None or not fits or count < 1 or start + count > len(now.plan) or record["first"] != state.handed + 1:
+        raise ValueError("the trials asked for are not those that come next")
+    mine = now.plan[start : start + count]
+    state.used += count if state.cost is None else sum(state.cost[arm] for arm in mine)
+    now.trials.extend(range(state.handed + 1, state.handed + 1 + count))
+    state.trial_rounds.extend([number] * count)
+    state.trial_slots.extend(range(start, start + count))
+    if record.get("runner"):
+        _hold(state, now.trials[start:], record)
+    if record.get("wells"):
+        state.wells.update(zip(now.trials[start:], map(str, record["wells"]), strict=False))
+
+
+def _begin(state: StudyState, record: Record, number: int, start: int) -> None:
+    if state.round is not None or number != len(state.history) or start:
+        raise ValueError(f"round {number} cannot begin here")
+    if record.get("begin"):
+        state.epoch, state.ended = number, False
+        state.epoch_arms = state.in_race
+    if state.epoch is None:
+        raise ValueError(f"round {number} does not say how the policy was started")
+    state.round = Round(number, record["plan"], state.epoch, record.get("begin"))
+    if state.round.left and max(state.round.plan) >= len(state.ids):
+        raise ValueError(f"the plan of round {number} has arms that are not there")
+    state.history.append(state.round)
+    state.stumbled = False
+    state.repeats.clear()  # the plan has them
+
+
+def _hold(state: StudyState, trials: Iterable[int], record: Record) -> None:
+    holder = str(record["runner"]), float(record.get("lease") or 0.0)
+    state.holders.update((trial, holder) for trial in trials)
+
+
+_made = tuple.__new__  # in half the time, for what there may be a million of
+
+
+def tell(state: StudyState, record: Record) -> None:
+    results, history, arms, when = state.results, state.history, len(state.ids), float(record["time"])
+    source, number = record.get("source", ""), state.records
+    file, ids = record.get("file"), list[str]()
+    for one in record["results"]:
+        arm, value, trial = one["arm"], one.get("value"), one.get("trial")
+        if type(arm) is not int or not 0 <= arm < arms:
+            raise ValueError(f"there is no arm {arm!r}")
+        if trial is None or value is None or len(one) > 3:
+            name = _tell_other(state, one, arm, (number, when, source), "" if file is None else file["name"])
+            ids += [name] if isinstance(name, str) else []
+        elif trial not in results:
+            if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
+                raise ValueError(f"{value!r} is no result")
+            where = _answer(state, trial, arm)
+            if where >= 0:
+                history[where].results.append(trial)
+            mine = (trial, arm, 1, value, value * value, number, when, source, where, (), "", False, (), None, None)
+            results[trial] = _made(Result, mine)
+            state.total += 1
+            state.counts[arm] += 1
+            state.sums[arm] += value
+            state.squares[arm] += value * value
+    if file is not None:
+        before = state.files.get(file["name"], FileTold("", ()))
+        state.files[file["name"]] = FileTold(str(file["digest"]), (*before.ids, *ids))
+    state.close()
+
+
+def _answer(state: StudyState, trial: int, arm: int) -> int:
+    """Take a trial for answered, and return the round it answers, -1 for none."""
+    rounds = state.trial_rounds
+    if not 0 < trial < len(rounds):
+        raise ValueError(f"trial {trial} was never asked for")
+    number, slot = rounds[trial], state.trial_slots[trial]
+    asked = state.history[number]
+    if asked.plan[slot] != arm:
+        raise ValueError(f"trial {trial} is of arm {state.ids[asked.plan[slot]]!r}, not {state.ids[arm]!r}")
+    return number if asked.shut(slot) and asked is state.round else -1
+
+
+def _tell_other(state: StudyState, one: Record, arm: int, stamp: tuple[int, float, str], file: str) -> int | str:
+    """Take a result in that is more than a trial with a value, and return its name."""
+    trials = ranges(one["trials"]) if "trials" in one else [one["trial"]] if "trial" in one else []
+    name = trials[0] if trials else str(one["id"])
+    if any(trial in state.results for trial in trials) or name in state.results:
+        return name  # an observation counts once, alone or within a sum
+    totals = totals_of(one)
+    answers = [_answer(state, trial, arm) for trial in trials]
+    where = max(answers, default=-1)
+    if where >= 0:
+        state.history[where].results.append(name)
+    several = tuple(trials) if len(trials) > 1 else ()
+    result = Result(name, arm, *totals, *stamp, where, several, file, block=one.get("block"), cost=one.get("cost"))
+    state.results.update(dict.fromkeys(trials or [name], result))
+    state.count(result)
+    if result.cost is not None:
+        state.used += float(result.cost) - sum(trial not in state.refunded for trial in trials) * state.price(arm)
+    return name
+
+
+def end(state: StudyState, record: Record) -> None:
+    state.ended = state.round is None
+
+
+def fail(state: StudyState, record: Record) -> None:
+    trial = record["trial"]
+    if trial in state.results or trial in state.failed or trial in state.handed_back:
+        return
+    _give_up(state, trial, record["refund"])
+    state.failed.add(trial)  # a value that comes later all the same is kept
+    state.failures.append({**record, "reason": str(record["reason"])})
+    state.close()
+
+
+def _give_up(state: StudyState, trial: int, refund: bool) -> None:
+    """Take a trial for given up; with a refund, its arm goes to the end of the plan while its round is current."""
+    if not 0 < trial <= state.handed:
+        raise ValueError(f"trial {trial} was never asked for")
+    asked, slot = state.history[state.trial_rounds[trial]], state.trial_slots[trial]
+    if asked.shut(slot) and refund and state.refund(trial):
+        asked.again(slot)
+
+
+def hand_back(state: StudyState, record: Record) -> None:
+    for trial in ranges(record["trials"]):
+        if trial not in state.results and trial not in state.failed and trial not in state.handed_back:
+            _give_up(state, trial, refund=True)
+            state.handed_back.add(trial)
+    state.close()
+
+
+def close(state: StudyState, record: Record) -> None:
+    now = state.round
+    if now is not None and record["round"] == now.number:
+        state.repeats += [now.plan[slot] for slot in now.open_slots(max(now.handed, now.length))]
+        state.round = None
+
+
+def budget(state: StudyState, record: Record) -> None:
+    state.budget = max(state.budget, positive(record["budget"]))  # of two at once the larger one holds
+    state.ended = False
+    if not state.used:
+        state.anew()
+
+
+def arms(state: StudyState, record: Record) -> None:
+    gone = tuple(arm for arm in record.get("withdrawn", ()) if _withdraw(state, arm))
+    new = [arm for arm in record.get("added", ()) if arm["id"] not in state.places]  # else somebody was faster
+    state.add(*([arm.get(key) for arm in new] for key in ("id", "features", "cost")))
+    if gone:
+        state.changes[state.records] = Change("withdraw", gone, why=str(record.get("why", "")))
+    if gone or new:
+        state.evenly = False
+        state.anew()
+
+
+def _withdraw(state: StudyState, arm: int) -> bool:
+    if arm < 0 or not state.present[arm] or sum(state.present) == 1:  # the last one stays
+        return False
+    state.present[arm] = False
+    return True
+
+
+def trouble(state: StudyState, record: Record) -> None:
+    state.troubles.append(str(record.get("why", "")))
+    state.evenly = state.evenly or record["then"] == "evenly"
+    state.anew()
+    state.stumbled = True
+
+
+def runner(state: StudyState, record: Record) -> None:
+    name, jobs = str(record["runner"]), int(record["jobs"])
+    if jobs > 0:
+        state.runners[name] = jobs
+    else:
+        state.runners.pop(name, None)
+
+
+def take_over(state: StudyState, record: Record) -> None:
+    gone = record.get("from", ())
+    _hold(state, ranges(record["trials"]), record)
+    for name in [gone] if isinstance(gone, str) else gone:
+        state.runners.pop(str(name), None)
+
+
+def finish(state: StudyState, record: Record) -> None:
+    if not state.finished_by_hand:
+        state.finished_by_hand = True
+        state.changes[state.records] = Change("finish", why=str(record.get("why", "")))
+
+
+def blocks(state: StudyState, record: Record) -> None:
+    state.blocks = record
+
+
+def stop(state: StudyState, record: Record) -> None:
+    state.stop = record.get("rule")
+
+
+FIRST: dict[str, Callable[[StudyState, Record], Any]] = {"create": create}
+LATER: dict[str, Callable[[StudyState, Record], Any]] = {
+    "ask": ask, "tell": tell, "end": end, "fail": fail, "hand-back": hand_back, "budget": budget, "arms": arms,
+    "close": close, "trouble": trouble, "runner": runner, "takeover": take_over, "finish": finish, "blocks": blocks,
+    "stop": stop, "amend": changes.amend, "exclude": changes.exclude, "restore": changes.restore, "undo": changes.undo,
+}  # fmt: skip

@@ -1,0 +1,40 @@
+"""The policy and the model a log names; what is not here, or may not be imported, is said when it is needed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bestarm import catalog, spec
+from bestarm.errors import BestArmError
+from bestarm.models.weighed import Weighed
+
+
+@dataclass(frozen=True)
+class Absent:
+    """In place of a part that cannot be had: everything but asking goes without it."""
+
+    why: str
+
+
+def policy(written: Any, allow: tuple[str, ...]) -> Any:
+    """Return the policy as written down in a log, by its name in the catalog or part by part."""
+    return _part(written, allow, catalog.policy)
+
+
+def model(written: Any, chosen: Any, allow: tuple[str, ...]) -> Any:
+    """Return the model of the rewards: the policy's own where it has one, else the one written down."""
+    own = getattr(getattr(chosen, "policy", chosen), "model", None)
+    found = own or _part(written, allow, catalog.model)
+    return Weighed() if isinstance(found, Absent) else found
+
+
+def _part(written: Any, allow: tuple[str, ...], named: Any) -> Any:
+    try:
+        return named(written) if isinstance(written, str) else spec.from_dict(written, allow)
+    except ImportError as error:
+        return Absent(f"{_name(written)} cannot be imported: {error}; install the package it is in")
+    except (BestArmError, TypeError, ValueError, KeyError) as error:
+        return Absent(str(error) or type(error).__name__)
+
+
+def _name(written: Any) -> str:
+    return str(written.get("part", "a part")) if isinstance(written, dict) else str(written)

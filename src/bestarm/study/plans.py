@@ -1,0 +1,103 @@
+"""From a policy's request to a plan that the log can keep and the budget can pay."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from bestarm.core import Pulls
+from bestarm.errors import InputError
+from bestarm.policies.auto import Auto
+from bestarm.policies.batched import Batched
+from bestarm.study.limits import LARGEST
+from bestarm.study.rounds import turns
+from bestarm.study.state import CENT, StudyState
+from bestarm.study.storage import Record
+
+Plan = list[list[int]]  # arms among all there ever were, and times
+
+
+def affordable(study: StudyState) -> int:
+    """Return the pulls that what is left pays for, at the mean price of the arms in the race."""
+    mean = 1.0 if study.cost is None else float(np.mean([study.cost[arm] for arm in study.in_race]))
+    return int((study.budget - study.used) / mean + CENT)
+
+
+def size_of(study: StudyState, asked: int | None = None) -> int:
+    """Return how many pulls are planned together: the study's batch, else as many as are made at a time."""
+    batch: int | None = study.options["batch"]
+    return batch or max(asked or 1, sum(study.runners.values()))
+
+
+def begin_of(study: StudyState, pulls: int, evenly: bool = False, budget: float | None = None) -> dict[str, Any]:
+    """Return how the policy is started, for the log."""
+    begun = {"pulls": pulls, "begun": study.rounds, "budget": study.budget if budget is None else budget}
+    return begun | {"evenly": True} if evenly else begun
+
+
+def planner(study: StudyState, begin: Record, size: int) -> Any:
+    """Return the policy as it plans `size` pulls together, or in the rounds that are left."""
+    rounds, policy, pulls = study.options["rounds"], study.policy, int(begin["pulls"])
+    if not isinstance(policy, Auto):
+        return Batched(policy, max(1, size - len(study.repeats)))
+    if policy.rounds is not None or (rounds is None and size == 1):
+        return policy
+    if rounds is not None:
+        begun = int(begin["begun"])
+        return replace(policy, rounds=rounds - begun if begun < rounds else rounds)
+    share = policy.share if study.options["batch"] else policy.first_round  # so that rounds are of `size` pulls
+    first = max(size, ceil(share * pulls))
+    return replace(policy, rounds=min(1 + ceil(max(pulls - first, 0) / size), policy.steps))
+
+
+def asked_of(pulls: Pulls, arms: list[int]) -> Plan:
+    """Return a policy's request as a plan; `arms` are those it plays with."""
+    places, times = np.asarray(pulls.arms), np.asarray(pulls.times)
+    whole = places.shape == times.shape and places.ndim == 1 and (not places.size or places.dtype.kind in "iu")
+    if not whole or (places.size and not (0 <= places.min() <= places.max() < len(arms))):
+        raise InputError(f"pulls of {len(arms)} arms are expected; it asked for {np.ravel(places).tolist()[:5]}")
+    if times.size and not (times.dtype.kind in "iuf" and np.all((times >= 0) & (times == np.floor(times)))):
+        raise InputError(f"whole numbers of pulls are expected; it asked for {times.tolist()[:5]}")
+    if times.size and not float(times.sum()) <= LARGEST:
+        raise InputError(f"at most {LARGEST:,} pulls can be planned; it asked for {times.sum():g}")
+    return [[arms[place], int(n)] for place, n in zip(places.tolist(), times.tolist(), strict=True) if n]
+
+
+def evenly(study: StudyState) -> Plan | None:
+    """Return a plan of all that is left: every arm as often as the others, the least measured first."""
+    arms = sorted(study.in_race, key=lambda arm: study.counts[arm])
+    times = int(study.left / sum(study.price(arm) for arm in arms))
+    return paid(study, [[arm, min(times + 1, LARGEST // len(arms))] for arm in arms]) or None
+
+
+def paid(study: StudyState, pairs: Sequence[Sequence[int]]) -> Plan:
+    """Return as much of a plan, in the order of handing out, as what is left of the budget pays for."""
+    left = study.left
+    if sum(times * study.price(arm) for arm, times in pairs) <= left:
+        return [list(pair) for pair in pairs]
+    kept = [[arm, 0] for arm, _ in pairs]
+    for place in turns(pairs):
+        left -= study.price(pairs[place][0])
+        if left < 0:
+            break
+        kept[place][1] += 1
+    return [pair for pair in kept if pair[1]]
+
+
+def question(study: StudyState, plan: Plan | None, begin: Record | None) -> Record:
+    """Return the record of a question without its trials: what is asked again first, then what the policy asked."""
+    repeats = paid(study, [[arm, 1] for arm in study.repeats if study.present[arm]])
+    if repeats and plan:
+        plan = _fitting(study, repeats, plan)
+    whole = repeats + (plan or [])
+    if not whole:
+        return {"kind": "end", "round": study.rounds}
+    if begin is None and study.epoch is None:
+        begin = begin_of(study, max(1, affordable(study)))
+    return {"kind": "ask", "round": study.rounds, "plan": whole} | ({} if begin is None else {"begin": begin})
+
+
+def _fitting(study: StudyState, repeats: Plan, plan: Plan) -> Plan:
+    return paid(study, [*repeats, *plan])[len(repeats) :]

@@ -1,0 +1,169 @@
+"""Sheets of results as people save them, CSV with any of three marks, UTF-8 or UTF-16; what spreadsheets do to ids."""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from bestarm.errors import InputError
+from bestarm.sheet import MISSING
+
+OURS = ("trial", "arm", "reward", "failed", "id")
+NOT_FAILED = MISSING | {"0", "no", "false"}
+WORKBOOKS = {b"PK\x03\x04": "an .xlsx or .ods workbook", b"\xd0\xcf\x11\xe0": "an .xls workbook"}
+MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
+TAKEN_FOR = (
+    r"[=+\-@].*",  # a formula
+    r"0\d+(\.\d*)?|\d{12,}|\d+\.\d*0|\d*\.?\d+e[+-]?\d+|\d+(\.\d+)?%|\d+ \d+/\d+",  # a number written otherwise
+    r"\d{1,4}[-/]\d{1,4}([-/]\d{1,4})?|\d{1,2}\.\d{1,2}(\.\d{2,4})?|\d{1,2}:\d\d(:\d\d)?",  # a date or a time
+    rf"({MONTHS})[a-z]*[-/. ]?\d{{1,4}}|\d{{1,4}}[-/. ]?({MONTHS})[a-z]*([-/. ]\d{{2,4}})?",
+    r"true|false",
+)
+CHANGED = re.compile("|".join(TAKEN_FOR), re.ASCII | re.IGNORECASE | re.DOTALL)
+WIDEST = 2**31 - 1  # characters of a cell; the limit is the process's, so it is only ever raised
+
+csv.field_size_limit(max(csv.field_size_limit(), WIDEST))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of results: what stands in our columns, blank where nothing does."""
+
+    line: int
+    trial: str = ""
+    arm: str = ""
+    reward: str = ""
+    failed: str = ""
+    id: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the trial went wrong."""
+        return self.failed.lower() not in NOT_FAILED
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is something in the place of the reward."""
+        return self.reward.lower() not in MISSING
+
+
+def read_rows(data: bytes, name: str, key: str | None = None) -> list[Row]:
+    """Return the lines of a CSV file that say something; columns may come in any order, among others.
+
+    `key` is the column that names rows without a trial, `id` if none is named.
+    """
+    text = text_of(data, name)
+    try:
+        lines = list(io.StringIO(text, newline=""))
+        mark = _delimiter(lines, name)
+        reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=True)
+        header = [cell.strip().lower() for cell in next(reader)]
+        places = _places(header, name, key)
+        rows, line = [], reader.line_num + 1
+        for cells in reader:
+            if len(cells) > len(header) and any(cell.strip() for cell in cells[len(header) :]):
+                hint = "; is that a decimal comma? write 1.5, or separate the columns by ;" if mark == "," else ""
+                raise InputError(f"{name}, line {line}: {len(header)} cells expected, {len(cells)} found{hint}")
+            own = {column: cells[at].strip() for column, at in places if at < len(cells)}
+            if any(own.values()):
+                rows.append(Row(line, **own))
+            line = reader.line_num + 1
+        return rows
+    except csv.Error as error:
+        raise InputError(f"{name}, line {reader.line_num}: this is not CSV: {error}") from error
+
+
+def text_of(data: bytes, name: str) -> str:
+    """Return the text of a CSV file in UTF-8 or, marked as such, UTF-16."""
+    book = next((what for start, what in WORKBOOKS.items() if data.startswith(start)), None)
+    if book is not None:
+        raise InputError(f"{name} is {book}: save it as 'CSV UTF-8 (comma delimited)', and tell that file")
+    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        text = data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}: a CSV file in UTF-8 is expected; {error}; a spreadsheet writes it as 'CSV UTF-8'"
+        ) from error
+    if "\0" in text:
+        raise InputError(f"{name}: a CSV file in UTF-8 is expected; this is no text, or UTF-16 without its mark")
+    return text
+
+
+def _delimiter(lines: Sequence[str], name: str) -> str:
+    """Return the mark that cuts a header with our columns out of the first line."""
+    for mark in ",;\t":
+        header = [cell.strip().lower() for cell in next(csv.reader(lines, delimiter=mark, skipinitialspace=True), [])]
+        if "reward" in header and ("trial" in header or "arm" in header):
+            return mark
+    found = (lines[0] if lines else "").strip()[:80]
+    raise InputError(f"{name}, line 1: columns 'trial' (or 'arm') and 'reward' are expected; found {found!r}")
+
+
+def _places(header: Sequence[str], name: str, key: str | None) -> list[tuple[str, int]]:
+    """Return where our columns are, under our names for them."""
+    wanted = {column: column for column in OURS}
+    if key is not None:
+        wanted["id"] = key.strip().lower()
+        if wanted["id"] in OURS[:4]:
+            raise InputError(f"column {key!r} is no key: a column that names each row is expected")
+        if wanted["id"] not in header:
+            raise InputError(f"{name}, line 1: there is no column {key!r}; there are {', '.join(header)[:200]}")
+    for column in wanted.values():
+        if header.count(column) > 1:
+            raise InputError(f"{name}, line 1: there are {header.count(column)} columns {column!r}; one is expected")
+    return [(ours, header.index(column)) for ours, column in wanted.items() if column in header]
+
+
+def number(row: Row) -> float:
+    """Return the reward in a row, or refuse what is no number."""
+    text = row.reward
+    try:
+        value = math.nan if "_" in text else float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        comma = "," in text and text.replace(",", "").replace(".", "").lstrip("+-").isdigit()
+        hint = "; write a decimal point, as in 1.5" if comma else ""
+        raise InputError(f"column 'reward': a number is expected{hint}; found {text[:40]!r}")
+    return value
+
+
+def changed_by_spreadsheets(ids: Iterable[str]) -> list[str]:
+    """Return the ids that a spreadsheet takes for a number, a date or a formula, and so may write back otherwise.
+
+    >>> changed_by_spreadsheets(["gel", "0002", "MAR1", "1E10", "=1+1", "1-2", "1234567890123456", "R2", "17", "A-1"])
+    ['0002', 'MAR1', '1E10', '=1+1', '1-2', '1234567890123456']
+    """
+    return [id for id in ids if CHANGED.fullmatch(id[:64])]
+
+
+def plain(id: str) -> str:
+    """Return what a spreadsheet leaves of an id: no blanks around it, nor zeros that a number does not need.
+
+    >>> [plain(id) for id in ("0002", " gel ", "1.10", "007.0", "0", "A01", "1e5")]
+    ['2', 'gel', '1.1', '7', '0', 'A01', '1e5']
+    """
+    text = id.strip()
+    whole, _, part = text.partition(".")
+    if not (text.isascii() and whole.isdigit() and (whole + part).isdigit()):
+        return text
+    left = part.rstrip("0")
+    return (whole.lstrip("0") or "0") + (f".{left}" if left else "")
+
+
+def timed(seconds: float | None) -> str:
+    """Return a time, in seconds since 1970, with its zone, UTC; a number that is no time as it stands.
+
+    >>> timed(1777627800.5), timed(None), timed(1e300)
+    ('2026-05-01T09:30:00+00:00', '', '1e+300')
+    """
+    if seconds is None:
+        return ""
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
+    except (OverflowError, ValueError):
+        return str(seconds)
