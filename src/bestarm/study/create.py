@@ -99,8 +99,11 @@ def load_study(
     names; `arms` is where the table of arms is now, if the log refers to one that was moved.
     """
     place = _open(storage)
-    _known(study_name, place)
-    return Study(study_name, place, [allow] if isinstance(allow, str) else allow, arms)
+    try:
+        return Study(study_name, place, [allow] if isinstance(allow, str) else allow, arms)
+    except StorageError:
+        _known(study_name, place)
+        raise
 
 
 def delete_study(study_name: str, storage: Place = None) -> None:

@@ -21,7 +21,7 @@ def apply(state: StudyState, records: Iterable[Record]) -> None:
     try:
         with _uncollected():
             for record in records:
-                take(state, record)
+                (LATER if state.first else FIRST)[record["kind"]](state, record)
                 state.records += 1
     except MISREAD as error:
         raise StorageError(f"{place}: record {state.records} {trouble(record, error)}") from error

@@ -85,32 +85,50 @@ _made = tuple.__new__  # in half the time, for what there may be a million of
 
 
 def tell(state: StudyState, record: Record) -> None:
-    results, history, arms, when = state.results, state.history, len(state.ids), float(record["time"])
-    source, number = record.get("source", ""), state.records
-    file, ids = record.get("file"), list[str]()
-    for one in record["results"]:
-        arm, value, trial = one["arm"], one.get("value"), one.get("trial")
-        if type(arm) is not int or not 0 <= arm < arms:
-            raise ValueError(f"there is no arm {arm!r}")
-        if trial is None or value is None or len(one) > 3:
-            name = _tell_other(state, one, arm, (number, when, source), "" if file is None else file["name"])
-            ids += [name] if isinstance(name, str) else []
-        elif trial not in results:
-            if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
-                raise ValueError(f"{value!r} is no result")
-            where = _answer(state, trial, arm)
-            if where >= 0:
-                history[where].results.append(trial)
-            mine = (trial, arm, 1, value, value * value, number, when, source, where, (), "", False, (), None, None)
-            results[trial] = _made(Result, mine)
-            state.total += 1
-            state.counts[arm] += 1
-            state.sums[arm] += value
-            state.squares[arm] += value * value
+    file = record.get("file")
     if file is not None:
-        before = state.files.get(file["name"], FileTold("", ()))
-        state.files[file["name"]] = FileTold(str(file["digest"]), (*before.ids, *ids))
+        return _tell_file(state, record, file)
+    for one in record["results"]:
+        if len(one) == 3 and "trial" in one and "value" in one:
+            _tell_one(state, record, one["trial"], one["arm"], one["value"])
+        else:
+            _tell_other(state, record, one, "")
     state.close()
+
+
+def _tell_file(state: StudyState, record: Record, file: Record) -> None:
+    name = str(file["name"])
+    told = [_tell_other(state, record, one, name) for one in record["results"]]
+    before = state.files.get(name, FileTold("", ()))
+    extras = (one for one in told if isinstance(one, str))
+    state.files[name] = FileTold(str(file["digest"]), (*before.ids, *extras))
+    state.close()
+
+
+_made = tuple.__new__  # in half the time, for what there may be a million of
+
+
+def _tell_one(state: StudyState, record: Record, trial: int, arm: int, value: float) -> None:
+    """Take the value of one trial in, which most results are."""
+    if trial in state.results:
+        return
+    if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
+        raise ValueError(f"{value!r} is no result")
+    where = _answer(state, trial, arm)
+    if where >= 0:
+        state.history[where].results.append(trial)
+    square, when, source = value * value, float(record["time"]), record.get("source", "")
+    mine = (trial, arm, 1, value, square, state.records, when, source, where, (), "", False, (), None, None)
+    state.results[trial] = _made(Result, mine)
+    state.total += 1
+    state.counts[arm] += 1
+    state.sums[arm] += value
+    state.squares[arm] += square
+
+
+def _check_arm(state: StudyState, arm: object) -> None:
+    if type(arm) is not int or not 0 <= arm < len(state.ids):
+        raise ValueError(f"there is no arm {arm!r}")
 
 
 def _answer(state: StudyState, trial: int, arm: int) -> int:
@@ -121,12 +139,15 @@ def _answer(state: StudyState, trial: int, arm: int) -> int:
     number, slot = rounds[trial], state.trial_slots[trial]
     asked = state.history[number]
     if asked.plan[slot] != arm:
+        _check_arm(state, arm)
         raise ValueError(f"trial {trial} is of arm {state.ids[asked.plan[slot]]!r}, not {state.ids[arm]!r}")
     return number if asked.shut(slot) and asked is state.round else -1
 
 
-def _tell_other(state: StudyState, one: Record, arm: int, stamp: tuple[int, float, str], file: str) -> int | str:
+def _tell_other(state: StudyState, record: Record, one: Record, file: str) -> int | str:
     """Take a result in that is more than a trial with a value, and return its name."""
+    arm = one["arm"]
+    _check_arm(state, arm)
     trials = ranges(one["trials"]) if "trials" in one else [one["trial"]] if "trial" in one else []
     name = trials[0] if trials else str(one["id"])
     if any(trial in state.results for trial in trials) or name in state.results:
@@ -137,6 +158,7 @@ def _tell_other(state: StudyState, one: Record, arm: int, stamp: tuple[int, floa
     if where >= 0:
         state.history[where].results.append(name)
     several = tuple(trials) if len(trials) > 1 else ()
+    stamp = state.records, float(record["time"]), record.get("source", "")
     result = Result(name, arm, *totals, *stamp, where, several, file, block=one.get("block"), cost=one.get("cost"))
     state.results.update(dict.fromkeys(trials or [name], result))
     state.count(result)
