@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bestarm import Arms
-from bestarm.errors import InputError, StorageError
+from bestarm.errors import BestArmWarning, InputError, StorageError
 from bestarm.study import create_study, load_study
 from bestarm.study.copying import copy_study, upgrade_storage
 from bestarm.study.salvage import salvage
@@ -136,9 +136,10 @@ def test_a_copy_is_the_same_record_by_record(url, tmp_path):
 def test_a_whole_storage_is_upgraded_after_a_copy(tmp_path):
     text = "".join((GOLDEN / "v1" / f"{name}.jsonl").read_text() for name in ("uniform", "auto", "over"))
     place = tmp_path / "old.jsonl"
-    place.write_text(text)
+    place.write_text(text + '{"study":"odd","record":{"kind":"create","version":1}}\n')
     before = {name: load_study(name, place).state for name in ("uniform", "auto", "over")}
-    done, copy = upgrade_storage(place)
+    with pytest.warns(BestArmWarning, match="study 'odd' is left as it is: .*record 0"):
+        done, copy = upgrade_storage(place)
     assert sorted(done) == ["auto", "over", "uniform"]
     assert "".join(sorted(Path(copy).read_text().splitlines())) != ""
     for name, old in before.items():
@@ -146,4 +147,5 @@ def test_a_whole_storage_is_upgraded_after_a_copy(tmp_path):
         assert (new.version, old.version) == (2, 1)
         assert (new.counts, new.sums, new.used) == (old.counts, old.sums, old.used)
         assert list(open_storage(copy).read(name)) == list(open_storage(place).read(name))[:-1]
-    assert upgrade_storage(place) == ([], "")
+    with pytest.warns(BestArmWarning, match="odd"):
+        assert upgrade_storage(place) == ([], "")

@@ -5,11 +5,12 @@ import os
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from bestarm.core import Tally
-from bestarm.errors import InputError, RewardError, StorageError
+from bestarm.errors import BestArmError, BestArmWarning, InputError, RewardError, StorageError
 from bestarm.study.log import Log
 from bestarm.study.results import telling
 from bestarm.study.state import Result, StudyState
@@ -122,14 +123,22 @@ def _said(result: Result) -> Record:
     return {"n": count, "mean": mean, "sd": math.sqrt(spread / (count - 1))}
 
 
+def _is_old(log: Log) -> bool:
+    try:
+        return log.sync().version == 1
+    except BestArmError as error:
+        warn(f"study {log.name!r} is left as it is: {error}", BestArmWarning, stacklevel=3)
+        return False
+
+
 def upgrade_storage(storage: Any, copy: Any = None) -> tuple[list[str], str]:
     """Make every study of version 1 in a storage one of version 2, after copying it; return which, and where to.
 
-    Without `copy` the copies go into a journal beside the storage's file.
+    Without `copy` the copies go into a journal beside the storage's file. One that cannot be read is left as it is,
+    with a warning.
     """
     place = open_storage(storage)
-    logs = [Log(name, place) for name in place.names()]
-    old = [log for log in logs if log.sync().version == 1]
+    old = [log for log in (Log(name, place) for name in place.names()) if _is_old(log)]
     if not old:
         return [], ""
     path = getattr(place, "path", None)
