@@ -103,6 +103,53 @@ def test_an_arm_is_withdrawn_and_comes_back(assay):
     assert "unknown arm 'Z'" in refused(assay("withdraw", "Z", "--why", "x"))
 
 
+def test_trials_that_are_not_waited_for_any_more_are_said(assay):
+    fine(assay("ask", "-o", "b.csv"))
+    said = fine(assay("withdraw", "B", "--why", "cannot be made"))
+    assert "6 trials that are out are not waited for: tell what comes, it counts" in said
+    fine(assay("tell", write("trial,reward\nT0007,4\n", "late.csv")))
+    assert state().results[7].sum == 4
+    fine(assay("ask", "-n", 1))
+    assert "1 trial that is out is not waited for" in fine(assay("undo"))
+    assert "not waited for" not in fine(assay("finish", "--why", "enough"))
+
+
+def test_an_undone_value_is_said_with_its_reason(assay):
+    fine(assay("amend", "T0002", 20, "--why", "typo"))
+    assert "record 3 is undone: amend of trial T0002, which is 2 again (its reason was: typo)" in fine(assay("undo"))
+
+
+def test_a_study_that_was_finished_by_hand_says_so_to_whoever_asks(assay):
+    fine(assay("finish", "--why", "enough"))
+    fine(assay("withdraw", "A", "--why", "gone"))
+    again = "it was finished by hand; `bestarm undo 3` takes that back"
+    assert again in fine(assay("ask"))
+    assert again in fine(assay("raise-budget", 30))
+    fine(assay("undo", 3))
+    assert "next: bestarm ask" in fine(assay("raise-budget", 36))
+    assert len(rows(assay("ask").stdout)) == 6
+
+
+def test_what_is_to_be_typed_next_names_what_was_named(assay):
+    assert "next: bestarm ask -o batch1.csv -s other" in fine(assay("create-study", "other", *CREATE, "--budget", 30))
+    said = fine(assay("amend", "T0002", 20, "--why", "typo", "-s", "assay"))
+    assert "`bestarm undo 3 -s assay` takes that back" in said
+    said = fine(assay("ask", "-o", "a b.csv", "-s", "assay", "--storage", "./s.jsonl"))
+    assert (
+        "next: fill in the column reward of a b.csv, then bestarm tell 'a b.csv' -s assay --storage ./s.jsonl" in said
+    )
+
+
+def test_a_corrected_file_says_how_all_of_it_is_taken_back(assay):
+    text = "trial,reward,failed\nT0001,10,\nT0002,,spilt\n"
+    said = fine(assay("tell", write(text, "new.csv"), "--correct"))
+    assert "0 new, 0 known already, 2 corrected" in said
+    assert "`bestarm undo 4` and `bestarm undo 3` take that back" in said
+    fine(assay("undo"))
+    fine(assay("undo"))
+    assert [one.sum for one in state().told if not one.excluded] == [1, 2, 3, 4, 5, 6]
+
+
 def test_a_study_is_finished_and_goes_on(assay):
     assert "the study is finished: 6 of 24 spent" in fine(assay("finish", "--why", "good enough"))
     assert "finished already" in fine(assay("finish", "--why", "good enough"))

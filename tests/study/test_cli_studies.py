@@ -22,6 +22,16 @@ def test_a_study_is_copied_between_storages_and_compared(assay):
     assert "'--to'" in refused(assay("copy-study", "assay"), 2)
 
 
+def test_a_study_is_named_once(assay, monkeypatch):
+    said = refused(assay("copy-study", "assay", "-s", "other", "--to", "copy.db"), 2)
+    assert "name the study once: it is 'assay', and 'other' by -s" in said
+    fine(assay("copy-study", "assay", "-s", "assay", "--to", "copy.db"))
+    monkeypatch.setenv("BESTARM_STUDY", "other")  # what is typed goes before
+    fine(assay("copy-study", "assay", "--to", "more.db"))
+    monkeypatch.delenv("BESTARM_STORAGE")
+    assert "say where studies are kept: --storage lab.db, or set BESTARM_STORAGE" in refused(assay("best"), 2)
+
+
 def test_a_study_begins_anew_from_another_with_its_results(assay):
     fine(assay("exclude", "T0002", "--why", "foam"))
     fine(assay("amend", "T0003", 3.5, "--why", "typo"))
@@ -128,7 +138,8 @@ def test_a_storage_of_version_1_is_upgraded_after_a_copy(call, tmp_path):
     place = ("--storage", "old.jsonl")
     fine(call("studies", *place))
     said = fine(call("upgrade", "--copy", "before.jsonl", *place))
-    assert f"{len(names)} studies are of log version 2 now" in said
+    assert names == ["uniform"]
+    assert "1 study is of log version 2 now: uniform" in said
     assert "before.jsonl" in said
     assert open_storage("before.jsonl").names() == names
     assert "already" in fine(call("upgrade", *place))

@@ -59,7 +59,9 @@ def report(study: Study, output: str) -> None:
 @click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull.")
 @click.option("--timeout", "old_timeout", type=float, hidden=True)
 @click.option("--per-second", type=float, metavar="N", help="Pulls begun in a second, at most.")
-@click.option("--shared", is_flag=True, help="Others run this study too: leave their trials to them.")
+@click.option(
+    "--shared", is_flag=True, help="Leave trials alone that a person asked for; those of other runners always are."
+)
 @click.option(
     "--lease", type=float, metavar="SECONDS", help="Time without a sign of life after which trials are taken over."
 )

@@ -4,6 +4,10 @@ import csv
 import errno
 import io
 import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -14,19 +18,30 @@ from bestarm.errors import BestArmError
 from bestarm.version import __version__
 
 
+@contextmanager
+def said() -> Iterator[None]:
+    """Let errors on purpose, and the system's, end with exit code 1 and one line, not with a traceback."""
+    try:
+        yield
+    except BestArmError as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # nobody reads on: click ends quietly
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        raise click.ClickException(f"{where}{error.strerror or error}") from error
+
+
 class Command(click.Command):
-    """A command whose errors on purpose end with exit code 1 and one line, not with a traceback."""
+    """A command whose errors are said in a line."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with said():  # --help is printed here
+            return super().make_context(*args, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with said():
             return super().invoke(ctx)
-        except BestArmError as error:
-            raise click.ClickException(str(error)) from error
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # nobody reads on: click ends quietly
-                raise
-            where = "" if error.filename is None else f"{error.filename}: "
-            raise click.ClickException(f"{where}{error.strerror or error}") from error
 
 
 SECTIONS = {
@@ -42,6 +57,16 @@ class Group(click.Group):
     """A group of such commands, listed by what they are for."""
 
     command_class = Command
+
+    def main(self, *args: Any, **more: Any) -> Any:
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:  # it was closed; a file opened later must not get its number
+                setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+        return super().main(*args, **more)
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with said():
+            return super().make_context(*args, **more)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         others = tuple(sorted(set(self.commands) - {name for names in SECTIONS.values() for name in names}))

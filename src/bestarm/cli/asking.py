@@ -14,6 +14,7 @@ from bestarm.cli.options import (
     Output,
     accounted,
     counted,
+    finished_by_hand,
     named,
     of_study,
     read_bytes,
@@ -97,6 +98,7 @@ def _say_why_nothing(study: Study, pending: bool) -> None:
     out = len(study.pending())
     if study.finished:
         say(f"the study is over: {spent(study)}; next: {typed('best')}")
+        say(*filter(None, [finished_by_hand(study)]))
     elif pending:
         say("no trial is out")
     else:

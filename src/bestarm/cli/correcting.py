@@ -11,6 +11,7 @@ from bestarm.cli.options import (
     WHY,
     Output,
     counted,
+    finished_by_hand,
     named,
     number,
     of_study,
@@ -196,7 +197,8 @@ def raise_budget(study: Study, budget: float, why: str, source: str | None) -> N
     """
     before = study.budget
     study.raise_budget(budget, why=why, source=source)
-    say(f"the budget is {study.state.budget:.10g}, it was {before:.10g}; {spent(study)}")
+    go_on = finished_by_hand(study) or f"next: {typed('ask')}"
+    say(f"the budget is {study.state.budget:.10g}, it was {before:.10g}; {spent(study)}; {go_on}")
 
 
 def _racing(study: Study) -> str:

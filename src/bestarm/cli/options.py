@@ -123,7 +123,7 @@ def typed(*words: str) -> str:
     given = ["bestarm", *words]
     for key, flag in (("name", "-s"), ("storage", "--storage")):
         value = on_the_line(key)
-        if value is not None and "@" not in value:  # a password, perhaps
+        if value is not None and not (key == "storage" and "@" in value):  # a password, perhaps
             given += [flag, shlex.quote(value)]
     return " ".join(given)
 
@@ -142,6 +142,17 @@ def say_undo(study: Study, before: Iterable[int]) -> None:
     if numbers:
         ways = " and ".join(f"`{typed('undo', str(number))}`" for number in numbers[::-1])
         say(f"{ways} take{'s' if len(numbers) == 1 else ''} that back")
+
+
+def finished_by_hand(study: Study) -> str:
+    """Return how a study goes on that was finished by hand; nothing where it was not."""
+    state = study.state
+    last = [
+        number for number, change in state.changes.items() if change.kind == "finish" and number not in state.undone
+    ]
+    if not (state.finished_by_hand and last):
+        return ""
+    return f"it was finished by hand; `{typed('undo', str(last[-1]))}` takes that back"
 
 
 @contextmanager

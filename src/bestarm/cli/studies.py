@@ -198,7 +198,8 @@ def upgrade(copy: str | None, storage: str) -> None:
     if not names:
         say("every study is of log version 2 already")
         return
-    say(f"of log version 2 now: {', '.join(names)}", f"as it was before, it is kept in {place}")
+    count = "1 study is" if len(names) == 1 else f"{len(names)} studies are"
+    say(f"{count} of log version 2 now: {', '.join(names)}", f"what was there before is kept in {place}")
 
 
 @main.command()
