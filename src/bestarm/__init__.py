@@ -15,7 +15,17 @@ from bestarm.play import Round, Run, play
 from bestarm.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from bestarm.study import Batch, Study, Trial, create_study, delete_study, get_all_study_names, load_study
+    from bestarm.study import (
+        Batch,
+        Study,
+        Trial,
+        copy_study,
+        create_from,
+        create_study,
+        delete_study,
+        get_all_study_names,
+        load_study,
+    )
 
 __all__ = [
     "Allocation",
@@ -37,6 +47,8 @@ __all__ = [
     "Tape",
     "Totals",
     "Trial",
+    "copy_study",
+    "create_from",
     "create_study",
     "delete_study",
     "design",
@@ -49,7 +61,17 @@ __all__ = [
     "policy",
 ]
 
-STUDIES = ("Batch", "Study", "Trial", "create_study", "delete_study", "get_all_study_names", "load_study")
+STUDIES = (
+    "Batch",
+    "Study",
+    "Trial",
+    "copy_study",
+    "create_from",
+    "create_study",
+    "delete_study",
+    "get_all_study_names",
+    "load_study",
+)
 
 
 def __getattr__(name: str) -> Any:

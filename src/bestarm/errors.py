@@ -51,7 +51,8 @@ class UnknownNameError(InputError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
         nearest = get_close_matches(name, known, n=3, cutoff=0.0)
-        super().__init__(f"unknown {kind} {name!r}; the nearest are {', '.join(nearest)}")
+        there = f"the nearest are {', '.join(nearest)}" if nearest else "there is none"
+        super().__init__(f"unknown {kind} {name!r}; {there}")
         self.nearest = nearest
 
 

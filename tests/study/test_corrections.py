@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bestarm import Arms
-from bestarm.errors import InputError, UnknownNameError
+from bestarm.errors import BudgetError, InputError, UnknownNameError
 from bestarm.study import create_study, load_study
 from bestarm.study.corrections import outliers
 
@@ -128,6 +128,29 @@ def test_what_is_excluded_may_be_asked_again():
     assert sum(known(study)[0]) == 40
     with pytest.raises(InputError, match="asked their arms again: restore the results instead"):
         study.undo(study.sync().changes and max(study.state.changes))
+
+
+def test_what_was_asked_again_and_counts_after_all_is_paid_for():
+    study = begin()
+    batch = answered(study)
+    spent = study.spent
+    study.exclude(["T0001", "T0002"], again=True)
+    assert study.spent == spent - 2
+    assert study.restore("T0001") == 1
+    assert study.spent == spent - 1
+    with pytest.raises(InputError, match="restored results and took their price: exclude the results instead"):
+        study.undo(max(study.sync().changes))
+    study.exclude("T0001", again=True)
+    assert study.spent == spent - 2
+    while answered(study, study.ask() or ()):
+        pass
+    assert study.spent == 40
+    with pytest.raises(BudgetError, match="to count them takes 2 of the budget, and 0 is left"):
+        study.restore(["T0001", "T0002"])
+    study.raise_budget(42)
+    assert study.restore(["T0001", "T0002"]) == 2
+    assert study.spent == 42 == sum(known(study)[0])
+    assert {trial.id for trial in batch} <= {row["trial"] for row in study.trials()}
 
 
 def test_an_arm_that_was_withdrawn_is_not_asked_again():

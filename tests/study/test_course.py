@@ -1,5 +1,6 @@
 """A run step by step, under a clock that is put forward by hand: outages, waits, and what is held meanwhile."""
 
+import itertools
 import random
 
 import numpy as np
@@ -11,7 +12,6 @@ from bestarm.study import Memory
 from bestarm.study.course import PATIENCE, Course, Outcome, WrongKind
 from bestarm.study.leases import Life
 from bestarm.study.retry import Pace, Retry
-import itertools
 
 FEATURES = np.eye(4) + 0.5
 

@@ -126,6 +126,32 @@ def test_a_policy_that_fails_costs_no_result_and_ends_no_study(monkeypatch, mome
     assert other.best_arm == state.ids[int(np.argmax(MEANS))]
 
 
+@pytest.mark.parametrize("policy", ["auto", "top-two-lin", "uniform"])
+@pytest.mark.parametrize("lost", [1, 3])
+def test_what_failed_joins_the_next_plate_and_no_plate_is_of_a_few_wells(policy, lost):
+    settings = {"batch": 12, "noise_variance": 1.0, "seed": 2, "storage": open_storage(None)}
+    study = create_study(FEATURES, 60, policy, **settings)
+    sizes = []
+    while (batch := study.ask()) is not None:
+        sizes.append(len(batch))
+        trials = list(batch)
+        for trial in trials[:lost] if len(sizes) in (1, 3) else ():
+            study.fail(trial, "dried out")
+            trials.remove(trial)
+        study.tell({trial.id: float(MEANS[study.state.ids.index(trial.arm)]) for trial in trials})
+    assert sizes[:5] == [12] * 5
+    assert sum(sizes) == 60 + 2 * lost
+    assert study.spent == 60 == study.state.total
+
+
+def test_before_the_policy_was_told_anything_the_results_speak():
+    study = create_study(FEATURES, 40, "gse-lin-fwg", batch=4, storage=open_storage(None), seed=3)
+    batch = study.ask()
+    study.tell({trial.id: float(MEANS[study.state.ids.index(trial.arm)]) for trial in batch})
+    assert study.state.round is not None
+    assert study.best_arm == study.recommend(draws=500).leader
+
+
 def test_a_policy_that_asks_nonsense_has_failed():
     with pytest.raises(PolicyFailed, match="InputError"), policy_at_work():
         asked_of(Pulls(np.array([9]), np.array([1])), [0, 1])

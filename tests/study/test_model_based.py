@@ -43,7 +43,8 @@ class Reference(RuleBasedStateMachine):
         self.told = {}  # trial or extra id: the value that holds
         self.arm = {}  # of each told result
         self.single, self.excluded, self.failed, self.back, self.refunded = set(), set(), set(), set(), set()
-        self.changes = []  # what `undo` takes back, last first: a function
+        self.returned = set()  # refunded because they are to be measured again
+        self.changes = []  # what `undo` takes back, the last one last: how, or why it does not
         self.tokens = 0
 
     def some(self, data, trials, least=1):
@@ -180,13 +181,30 @@ class Reference(RuleBasedStateMachine):
         if new:
             self.changes.append(lambda: self.excluded.__isub__(new))
 
+    @precondition(lambda self: self.single & set(self.asked) - self.excluded)
+    @rule(data=st.data())
+    def exclude_again(self, data):
+        """To be measured again: what it took comes back, once."""
+        names = set(self.some(data, self.single & set(self.asked) - self.excluded)[:2])
+        assert self.study.exclude(sorted(names), again=True) == len(names)
+        self.excluded |= names
+        self.returned |= names - self.refunded
+        self.refunded |= names
+        self.changes.append("restore the results instead")
+
     @precondition(lambda self: self.excluded)
     @rule(data=st.data())
     def restore(self, data):
         names = set(self.some(data, self.excluded)[:3])
+        back = names & self.returned
+        if sum(self.cost[self.asked[name].arm] for name in back) > self.study.budget - self.study.spent + 1e-6:
+            self.refused(lambda: self.study.restore(sorted(names)), "raise it first")
+            return
         assert self.study.restore(sorted(names)) == len(names)
         self.excluded -= names
-        self.changes.append(lambda: self.excluded.__ior__(names))
+        self.returned -= back
+        self.refunded -= back
+        self.changes.append("exclude the results instead" if back else lambda: self.excluded.__ior__(names))
 
     @precondition(lambda self: len(self.study.arms) > 3)
     @rule(data=st.data())
@@ -209,7 +227,11 @@ class Reference(RuleBasedStateMachine):
         if not self.changes:
             self.refused(self.study.undo, "nothing to undo")
             return
-        (load_study("s", self.storage) if twin else self.study).undo()
+        study = load_study("s", self.storage) if twin else self.study
+        if isinstance(self.changes[-1], str):
+            self.refused(study.undo, self.changes[-1])
+            return
+        study.undo()
         self.changes.pop()()
 
     @rule(more=st.integers(1, 9))

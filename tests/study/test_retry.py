@@ -1,5 +1,6 @@
 """When a failed pull is tried again: growing waits with chance in them, waits that were asked for, and a pace."""
 
+import itertools
 import random
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -9,7 +10,6 @@ import pytest
 
 from bestarm.errors import InputError, PullError
 from bestarm.study.retry import GRANTED, LAG, LONGEST, Pace, PullTimeout, Retry, Tries, asked_to_wait
-import itertools
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

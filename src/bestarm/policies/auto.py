@@ -252,13 +252,17 @@ class Auto:
         return max(1, round((problem.budget - self._opening(problem)) / self.steps))
 
     def _size(self, state: Trial) -> int:
-        """Return the pulls of the next round: what is left, spread evenly over the rounds that are left."""
+        """Return the pulls of the next round: what is left, spread evenly over the rounds that are left.
+
+        One that was not answered whole is made up for later, rather than by a round of a few pulls.
+        """
         assert self.rounds is not None
         opening = self._opening(state.problem)
         rest = state.problem.budget - opening
         done = state.spent - opening
         each = ceil(rest / max(self.rounds - 1, 1))
-        return each - done % each
+        left = each - done % each
+        return left if 2 * left > each else each
 
     def _round(self, state: Trial, size: int, chunk: int) -> Pulls:
         """Return a round of `size` pulls: steps planned one after the other, the rewards of none of them seen."""

@@ -24,26 +24,32 @@ def exclude(state: StudyState, record: Record) -> None:
     found = [result for result in _named(state, record) if not result.excluded]
     _change(state, "exclude", {result.name: {"excluded": True} for result in found}, record)
     for result in found if record.get("again") else ():
-        new = sum(trial not in state.refunded for trial in result.of)
-        if result.cost is not None and new:
-            state.used -= float(result.cost) - new * state.price(result.arm)
-        for trial in result.of:
-            _ask_again(state, trial)
+        _ask_again(state, result)
 
 
-def _ask_again(state: StudyState, trial: int) -> None:
-    asked, slot = state.history[state.trial_rounds[trial]], state.trial_slots[trial]
-    if trial not in state.refunded and state.refund(trial):  # a price comes back once
-        asked.again(slot)
-    else:
-        state.repeats.append(asked.plan[slot])
-        state.ended = False
+def _ask_again(state: StudyState, result: Result) -> None:
+    """Give back what a result took from the budget, if that did not come back before, and ask its arm again."""
+    new = [trial for trial in result.of if trial not in state.refunded]
+    if result.cost is not None and new:
+        state.used -= float(result.cost) - len(new) * state.price(result.arm)
+    state.returned.update(new)
+    for trial in result.of:
+        asked, slot = state.history[state.trial_rounds[trial]], state.trial_slots[trial]
+        if trial in new and state.refund(trial):
+            asked.again(slot)
+        else:
+            state.repeats.append(asked.plan[slot])
+            state.ended = False
 
 
 def restore(state: StudyState, record: Record) -> None:
-    """Let excluded results count again."""
+    """Let excluded results count again, for the price that came back if they were to be measured again."""
     found = [result for result in _named(state, record) if result.excluded]
     _change(state, "restore", {result.name: {"excluded": False} for result in found}, record)
+    for result in found:
+        state.used += state.returned_price(result)
+        state.refunded.difference_update(state.returned.intersection(result.of))
+        state.returned.difference_update(result.of)
 
 
 def undo(state: StudyState, record: Record) -> None:

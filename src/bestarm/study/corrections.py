@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.errors import InputError
+from bestarm.errors import BudgetError, InputError
 from bestarm.study.results import arm_index, locate, result_of, usable
 from bestarm.study.rounds import as_ranges, ranges
 from bestarm.study.state import Result, StudyState
@@ -55,9 +55,18 @@ def exclude(state: StudyState, results: Sequence[Result], again: bool = False) -
 
 
 def restore(state: StudyState, results: Sequence[Result]) -> Record | None:
-    """Return the record by which excluded results count again."""
+    """Return the record by which excluded results count again.
+
+    What came back for those that were to be measured again is taken once more.
+    """
     chosen = [one for one in results if one.excluded]
-    return {"kind": "restore", **_named(chosen)} if chosen else None
+    price = sum(state.returned_price(one) for one in chosen)
+    if price > state.left:
+        raise BudgetError(
+            f"these results were to be measured again, and what they cost came back: to count them takes {price:g} of "
+            f"the budget, and {max(state.budget - state.used, 0):g} is left; raise it first"
+        )
+    return {"kind": "restore", **_named(chosen), **({"again": True} if price else {})} if chosen else None
 
 
 def _named(results: Sequence[Result]) -> Record:
@@ -92,7 +101,11 @@ def chosen(
 
 
 def _listed(trials: Whats) -> list[What]:
-    return [trials] if isinstance(trials, Trial | str | int) else list(trials)
+    if isinstance(trials, Trial | str | int):
+        return [trials]
+    if not isinstance(trials, Iterable):
+        raise InputError(f"a trial, its id, or several are expected; given {trials!r}")
+    return list(trials)
 
 
 def moment(value: Any) -> float:
@@ -131,7 +144,8 @@ def undo(state: StudyState, record: int | None = None) -> Record:
         raise InputError(f"record {record} {said}; {_list(open_)}")
     change = state.changes[record]
     if change.again:
-        raise InputError(f"record {record} excluded results and asked their arms again: restore the results instead")
+        wrong = ("asked their arms again", "restore") if change.kind == "exclude" else ("took their price", "exclude")
+        raise InputError(f"record {record} {change.kind}d results and {wrong[0]}: {wrong[1]} the results instead")
     return {"kind": "undo", "record": record}
 
 

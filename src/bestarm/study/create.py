@@ -82,7 +82,10 @@ def create_study(
     if place.create(name, first):
         return Study(name, place, allow)
     if not load_if_exists:
-        raise InputError(f"there is a study {name!r} already; load it, delete it, or choose another name")
+        raise InputError(
+            f"there is a study {name!r} already; load it (load_if_exists=True, --if-exists load), delete it, or choose "
+            "another name"
+        )
     study = Study(name, place, allow)
     differing = _differences(study, first, plain(table), seed)
     if differing:

@@ -96,4 +96,5 @@ def set_aside(state: StudyState) -> Iterator[str]:
         reason = f", the last because: {why}" if why else ""
         yield f"excluded: {names} ({len(excluded)} in all){reason}; `bestarm restore` takes them back in"
     if state.finished_by_hand:
-        yield "it was finished by hand; `bestarm undo` takes that back"
+        ends = [number for number, change in state.changes.items() if change.kind == "finish"]
+        yield f"it was finished by hand; `bestarm undo {max(ends)}` takes that back"

@@ -135,8 +135,8 @@ class Driver:
             return tuple(study.ids[study.epoch_arms[place]] for place in places.tolist())
 
     def recommended(self, study: StudyState) -> int | None:
-        """Return the arm the policy itself would recommend now, None where it has nothing to say."""
-        if not self._ready(study):
+        """Return the arm the policy itself would recommend now, None where it was told nothing."""
+        if not self._ready(study) or not any(one.results for one in study.history[study.epoch : self.told]):
             return None
         with policy_at_work():
             return study.epoch_arms[int(self.runner.recommend(self.state))]

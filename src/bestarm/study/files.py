@@ -258,7 +258,7 @@ def _far(state: StudyState, one: Result) -> str:
     name = quoted(one)
     return (
         f"{label(one.name)} of arm {state.ids[one.arm]!r} is {one.sum:g}, far from all else, and is kept; if wrong: "
-        f"bestarm amend {name} VALUE, or bestarm exclude {name}"
+        f"bestarm amend {name} VALUE --why ..., or bestarm exclude {name} --why ..."
     )
 
 
@@ -273,7 +273,5 @@ def _unanswered(state: StudyState, written: Sequence[Record]) -> list[str]:
     extra = sum("id" in one and one["arm"] in out for one in written)
     if not extra:
         return []
-    return [
-        f"{extra} results name no trial, though trials of their arms are out: to answer those, name them in a column "
-        "'trial'"
-    ]
+    many = "1 result names" if extra == 1 else f"{extra} results name"
+    return [f"{many} no trial, though trials of the same arms are out: to answer those, name them in a column 'trial'"]

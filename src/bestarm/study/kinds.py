@@ -87,7 +87,8 @@ _made = tuple.__new__  # in half the time, for what there may be a million of
 def tell(state: StudyState, record: Record) -> None:
     file = record.get("file")
     if file is not None:
-        return _tell_file(state, record, file)
+        _tell_file(state, record, file)
+        return
     for one in record["results"]:
         if len(one) == 3 and "trial" in one and "value" in one:
             _tell_one(state, record, one["trial"], one["arm"], one["value"])

@@ -1,7 +1,9 @@
 """From a policy's request to a plan that the log can keep and the budget can pay."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from math import ceil
 from typing import Any
 
@@ -100,4 +102,18 @@ def question(study: StudyState, plan: Plan | None, begin: Record | None) -> Reco
 
 
 def _fitting(study: StudyState, repeats: Plan, plan: Plan) -> Plan:
+    """Return as much of a plan as is paid for beside what is asked again, and fits on the plates that it would fill.
+
+    Only `auto` takes fewer pulls than it asked for as it takes all; others are told the size before (`planner`).
+    """
+    batch, policy = study.options["batch"], study.policy
+    if batch and isinstance(policy, Auto) and policy.rounds is None:
+        plates = ceil(sum(times for _, times in plan) / batch)
+        plan = _first(plan, plates * batch - len(repeats))
     return paid(study, [*repeats, *plan])[len(repeats) :]
+
+
+def _first(pairs: Plan, pulls: int) -> Plan:
+    """Return the first so many pulls of a plan, in the order of handing out."""
+    kept = Counter(islice(turns(pairs), max(pulls, 0)))
+    return [[arm, kept[place]] for place, (arm, _) in enumerate(pairs) if kept[place]]

@@ -237,19 +237,28 @@ def result_of(state: StudyState, what: Trial | str | int) -> Result:
         number = locate(state, what)
     except InputError:
         if isinstance(what, str) and number_of(what) is None and "." not in what:
-            raise UnknownNameError(
-                "result", what, [str(name) for name in state.results if isinstance(name, str)]
-            ) from None
+            raise _no_result(state, what) from None
         raise
     if number not in state.results:
         raise InputError(f"trial {id_of(number)} has no result yet: tell it")
     return state.results[number]
 
 
+def _no_result(state: StudyState, what: str) -> InputError:
+    if what not in state.places:
+        return UnknownNameError("result", what, [name for name in state.results if isinstance(name, str)])
+    names = [one.name for one in state.told if one.arm == state.places[what]]
+    mine = [name if isinstance(name, str) else id_of(name) for name in names]
+    those = f"its results are {', '.join(mine[:3])}{', ...' * (len(mine) > 3)}" if mine else "it has no result yet"
+    return InputError(f"{what!r} is an arm, and a trial or a result is expected; {those}")
+
+
 def arm_index(state: StudyState, arm: str) -> int:
     """Return where an arm stands among all arms ever."""
-    if not isinstance(arm, str) or arm not in state.places:
-        raise UnknownNameError("arm", str(arm), state.ids)
+    if not isinstance(arm, str):
+        raise InputError(f"the id of an arm is a text; given {arm!r}")
+    if arm not in state.places:
+        raise UnknownNameError("arm", arm, state.ids)
     return state.places[arm]
 
 

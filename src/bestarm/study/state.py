@@ -52,7 +52,7 @@ class Change(NamedTuple):
     arms: tuple[int, ...] = ()
     sets: dict[int | str, dict[str, Any]] = {}  # noqa: RUF012
     why: str = ""
-    again: bool = False  # excluded, to be measured again: that cannot be undone
+    again: bool = False  # excluded to be measured again, or taken back after that: cannot be undone
 
 
 class FileTold(NamedTuple):
@@ -101,6 +101,7 @@ class StudyState:
     failed: set[int] = field(default_factory=set)
     handed_back: set[int] = field(default_factory=set)
     refunded: set[int] = field(default_factory=set)  # trials whose price came back
+    returned: set[int] = field(default_factory=set)  # those of them that were measured, and are to be so again
     round: Round | None = None  # the current one, as long as a slot of it is open
     history: list[Round] = field(default_factory=list)  # every round, by number
     epoch: int | None = None  # the round the policy was started for; None: it must be started anew
@@ -223,9 +224,14 @@ class StudyState:
                 self.count(result)
         self.dirty.clear()
 
+    def returned_price(self, result: Result) -> float:
+        """Return what came back when a result was excluded, to be measured again."""
+        back = [trial for trial in result.of if trial in self.returned]
+        return float(result.cost) if back and result.cost is not None else len(back) * self.price(result.arm)
+
     def refund(self, trial: int) -> bool:
         """Give a trial's price back, and return whether its round is the current one."""
-        self.used -= self.price(self.arm_of(trial))
+        self.used = max(self.used - self.price(self.arm_of(trial)), 0.0)  # rounding may have gone below
         self.refunded.add(trial)
         self.ended = False
         return self.round is not None and self.round.number == self.trial_rounds[trial]

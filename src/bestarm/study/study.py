@@ -261,6 +261,8 @@ class Study:
 
         Rows of the same table become features by `study.encoding.apply(rows)`, then `Arms.from_arrays`.
         """
+        if not isinstance(arms, Arms):
+            raise InputError(f"Arms are expected, as Arms.from_arrays gives them; given {type(arms).__name__}")
         self._change(lambda state: _addition(state, arms), why, source)
 
     def close_round(self, *, why: str = "", source: str | None = None) -> None:
