@@ -73,6 +73,7 @@ echo 1 # {id}
 printf '%d' "'$BESTARM_ID"
 ARM=$BESTARM_ID ./measure
 sh -c './measure "$BESTARM_ID"'
+docker exec box sh -c './measure "$BESTARM_ID"'
 sh -c "./measure \"\$BESTARM_ID\""
 sh -c './measure "$1"' sh "$BESTARM_ID"
 for i in 1 2 3; do ./measure "$BESTARM_ID"; done | tail -1
@@ -225,6 +226,8 @@ sbatch --wrap {id}
 rsync -e {id} a b
 make {id}
 npm run measure -- {id}
+hyperfine {id}
+watchexec {id}
 awk {id}
 awk -f prog {id}
 awk -v id={id} 1
@@ -277,6 +280,8 @@ sh -c "./measure '$BESTARM_ID'"
 sh -c "$BESTARM_ID"
 sh -c "./measure "$BESTARM_ID""
 bash -lc "./measure ${BESTARM_ARM}"
+docker exec box sh -c "./measure $BESTARM_ID"
+kubectl exec pod -- bash -lc "./measure '$BESTARM_ID'"
 python -c "print('$BESTARM_ID')"
 eval "./measure $BESTARM_ID"
 eval ./measure "$BESTARM_ID"

@@ -154,7 +154,7 @@ class _Process:
 
     def send(self, number: int) -> bool:
         """Send a signal to the group, 0 only to look; return whether there is one."""
-        self.popen.poll()  # a child that has ended is no longer of the group
+        ended = self.popen.poll() is not None  # and is then no longer of the group
         if not POSIX:
             self.popen.kill()
             return self.popen.poll() is None
@@ -164,7 +164,7 @@ class _Process:
             return False
         except PermissionError:  # some systems say so of a group of ended processes
             return self.popen.poll() is None
-        return True
+        return not ended or _at_work(self.group)
 
     def _read(self, pipe: IO[bytes], take: Callable[[bytes], bool]) -> None:
         with pipe:
@@ -182,6 +182,19 @@ class _Process:
         self.errors += chunk
         del self.errors[:-KEPT]
         return True
+
+
+def _at_work(group: int) -> bool:
+    """Return whether a process group has a process that has not ended, as far as Linux says: else whether it is there.
+
+    One that has ended stays in its group until its parent takes note, which a container's first process may never do.
+    """
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            state, _, its_group = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if its_group == str(group) and state not in "ZX":
+                return True
+    return not Path("/proc/self/stat").exists()
 
 
 @atexit.register
@@ -225,7 +238,7 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def function(path: str) -> Callable[[str], float]:
+def function(path: str) -> Callable[[str], Any]:
     """Return the function named by "module:function", which takes an arm's id and returns a number."""
     module, _, name = path.partition(":")
     if str(Path.cwd()) not in sys.path:
@@ -242,7 +255,7 @@ def function(path: str) -> Callable[[str], float]:
             f"{path!r} is a coroutine function, which only Study.run_async can call; give a plain function"
         )
 
-    def observe(arm: str) -> float:
+    def observe(arm: str) -> Any:
         shown = f"arm {shortened(arm)!r}: {path}"
         try:
             value = found(arm)

@@ -39,9 +39,9 @@ RUNNERS = _words(
 )
 # What takes its arguments, or what it reads, for a program: refused in a line with {id}.
 EVALUATORS = _words(
-    "eval alias ssh rsh qrsh slogin mosh pdsh clush ansible adb bsub xargs parallel su runuser watch at batch crontab "
-    "entr tmux screen xterm expect sqlite psql mysql mariadb duckdb gdb gnuplot m4 dc sftp ftp lftp ed ex vi vim emacs "
-    "cmd powershell matlab"
+    "eval alias ssh rsh qrsh slogin mosh pdsh pssh clush ansible adb bsub xargs parallel su runuser watch watchexec at "
+    "batch crontab hyperfine nodemon concurrently zx entr tmux screen xterm expect sqlite psql mysql mariadb duckdb "
+    "gdb gnuplot m4 dc sftp ftp lftp ed ex vi vim emacs cmd powershell matlab"
 )
 # What takes an argument for a program, a command of its own, or another machine's: refused with {id} as an argument.
 INVOLVED = _words(
@@ -264,7 +264,8 @@ def _check_variable(text: str, command: list[Word]) -> None:
             raise _refusal(text, f"$BESTARM_ID stands outside of double quotes in {word.raw!r}", f"write {SAFE}")
         before = command[:at]
         called = {w.name for w in before[: _program(before) + 1]}
-        code = bool(before and _CODE.fullmatch(before[-1].text)) and called & (INTERPRETERS | {"env"})
+        inside = {w.name for w in before[-2:-1]} & SHELLS  # as in `docker exec box sh -c`
+        code = bool(before and _CODE.fullmatch(before[-1].text)) and (inside or called & (INTERPRETERS | {"env"}))
         if code or called & EVALUATORS or (called & INVOLVED and word.raw != SAFE):
             raise _refusal(text, f"the id becomes text that {before[0].text!r} takes for a program", TEXT)
 

@@ -25,6 +25,9 @@ def said() -> Iterator[None]:
         yield
     except BestArmError as error:
         raise click.ClickException(str(error)) from error
+    except np.linalg.LinAlgError as error:
+        hint = "are they too large, too small or too much alike?"
+        raise click.ClickException(f"these features cannot be reckoned with: {error}; {hint}") from error
     except OSError as error:
         if error.errno == errno.EPIPE:  # nobody reads on: click ends quietly
             raise

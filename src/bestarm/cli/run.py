@@ -210,12 +210,12 @@ def _play(
 
     if log is not None and log.count:
         say(f"resuming: {log.count} rewards are in {log.path}")
-    _warn_if_thin(policy, problem)
 
     def best() -> str:
         return str(accountant.stages[-1].estimates[0].arm) if accountant.stages else ""
 
     with accounted(bandit, problem.budget, log, best), bar:
+        _warn_if_thin(policy, problem)
         done = play(policy, bandit, problem.budget, seed, watch)
     return accountant.close(problem, done), int(done.arm)
 
