@@ -213,8 +213,8 @@ def test_a_number_of_successes_is_put_right_as_a_whole():
     study.amend("T0001", 0)
     assert study.state.results[1].sum == 0
     assert study.state.results[first.trials[-1]].sum == 0
-    for bad in (3.5, -1, first.count + 1):
-        with pytest.raises(InputError, match="a whole number from 0 to"):
+    for bad in (3.5, -1, first.count + 1, float("inf"), float("nan"), True, "x", None):
+        with pytest.raises(InputError, match="number of successes, which must be a whole number from 0 to"):
             study.amend("T0001", bad)
 
 

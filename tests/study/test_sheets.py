@@ -6,6 +6,7 @@ import math
 import pytest
 
 from bestarm.errors import InputError
+from bestarm.sheet import LONGEST
 from bestarm.study.corrections import moment
 from bestarm.study.sheets import changed_by_spreadsheets, number, plain, read_rows, timed
 
@@ -64,6 +65,12 @@ def test_cells_and_lines_of_any_width_are_read(width):
 def test_what_is_no_sheet_of_results_is_refused_by_line(data, says):
     with pytest.raises(InputError, match=says):
         read_rows(data, "x.csv")
+
+
+@pytest.mark.parametrize("letter", [b"7", b"\0"])
+def test_a_file_without_ends_of_lines_is_refused_before_it_is_read(letter):
+    with pytest.raises(InputError, match=r"f\.csv, line 2: more than 67,108,864 bytes"):
+        read_rows(b"trial,reward\n" + letter * (LONGEST + 1), "f.csv")
 
 
 def test_a_key_is_a_column_that_names_rows():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.errors import BudgetError, InputError
+from bestarm.numbers import whole
 from bestarm.study.results import arm_index, locate, result_of, usable
 from bestarm.study.rounds import as_ranges, ranges
 from bestarm.study.state import Result, StudyState
@@ -36,12 +37,9 @@ def restated(result: Result, value: float) -> Record:
     if len(result.of) < 2:
         where: Record = {"trial": result.name} if result.of else {"id": result.name}
         return {**where, "arm": result.arm, "value": value}
-    if value != int(value) or not 0 <= value <= result.count:
-        raise InputError(
-            f"{label(result.name)} was told with others as a number of successes: a whole number from 0 to "
-            f"{result.count:g} is expected; given {value!r}"
-        )
-    return {"trials": as_ranges(result.of), "arm": result.arm, "n": result.count, "successes": int(value)}
+    what = f"{label(result.name)} was told with others as a number of successes, which"
+    won = whole(value, what, least=0, most=int(result.count))
+    return {"trials": as_ranges(result.of), "arm": result.arm, "n": result.count, "successes": won}
 
 
 def exclude(state: StudyState, results: Sequence[Result], again: bool = False) -> Record | None:

@@ -5,6 +5,7 @@ import platform
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,6 +27,8 @@ from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
 from bestarm.study.study import Study
 from bestarm.version import __version__
+
+MANY = 1000  # pulls of each arm, and a budget is like any larger one
 
 Place: TypeAlias = str | os.PathLike[str] | Storage | None
 
@@ -181,10 +184,14 @@ def _versions(policy: Any) -> dict[str, str]:
 
 
 def _start(policy: Any, problem: Problem) -> None:
-    """Let the policy ask once before anything is written: a study that cannot begin must not exist."""
+    """Let the policy ask once before anything is written: a study that cannot begin must not exist.
+
+    Who can begin with many pulls can with more, and some plan them one by one.
+    """
+    most = MANY * len(problem.features)
     try:
         with np.errstate(all="ignore"):
-            policy.ask(policy.start(problem), np.random.default_rng(0))
+            policy.ask(policy.start(replace(problem, budget=min(problem.budget, most))), np.random.default_rng(0))
     except (BestArmError, ImportError, MemoryError):
         raise
     except Exception as error:
@@ -214,9 +221,9 @@ def _settings(
     cheapest = 1.0 if table.cost is None else float(table.cost.min())
     money = real(budget, "the budget")
     if money < cheapest:
-        raise BudgetError(f"a budget of {money:g} does not pay for a single pull; at least {cheapest:g} is needed")
+        raise BudgetError(f"a budget of {money:.15g} does not pay for a single pull; at least {cheapest:g} is needed")
     if money / cheapest > LARGEST:
-        raise BudgetError(f"a budget of {money:g} is beyond what a study can plan, {LARGEST:,} pulls")
+        raise BudgetError(f"a budget of {money:.15g} is beyond what a study can plan, {LARGEST:,} pulls")
     return {
         "budget": int(money) if money.is_integer() else money,
         "noise_variance": None if variance is None else real(variance, "noise_variance", least=0),
@@ -253,7 +260,7 @@ def _differences(study: Study, wanted: Record, mine: Record, seed: int | None) -
     elif spec.from_dict(found["model"], allow) != spec.from_dict(wanted["model"], allow):
         said.append("its model is another")
     if wanted["budget"] not in (found["budget"], state.budget):
-        said.append(f"its budget is {state.budget:g}, not {wanted['budget']:g} (raise_budget changes it)")
+        said.append(f"its budget is {state.budget:.15g}, not {wanted['budget']:.15g} (raise_budget changes it)")
     keys = ("direction", "noise_variance", *(["seed"] if seed is not None else []))
     said += [f"its {key} is {found[key]!r}, not {wanted[key]!r}" for key in keys if found[key] != wanted[key]]
     options = [key for key, value in wanted["options"].items() if found["options"].get(key) != value]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bestarm.errors import InputError
-from bestarm.sheet import MISSING
+from bestarm.sheet import LONGEST, MISSING
 
 OURS = ("trial", "arm", "reward", "failed", "id")
 NOT_FAILED = MISSING | {"0", "no", "false"}
@@ -23,9 +23,6 @@ TAKEN_FOR = (
     r"true|false",
 )
 CHANGED = re.compile("|".join(TAKEN_FOR), re.ASCII | re.IGNORECASE | re.DOTALL)
-WIDEST = 2**31 - 1  # characters of a cell; the limit is the process's, so it is only ever raised
-
-csv.field_size_limit(max(csv.field_size_limit(), WIDEST))
 
 
 @dataclass(frozen=True)
@@ -81,6 +78,7 @@ def text_of(data: bytes, name: str) -> str:
     book = next((what for start, what in WORKBOOKS.items() if data.startswith(start)), None)
     if book is not None:
         raise InputError(f"{name} is {book}: save it as 'CSV UTF-8 (comma delimited)', and tell that file")
+    _check_lines(data, name)
     wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = data.decode("utf-16" if wide else "utf-8-sig")
@@ -91,6 +89,16 @@ def text_of(data: bytes, name: str) -> str:
     if "\0" in text:
         raise InputError(f"{name}: a CSV file in UTF-8 is expected; this is no text, or UTF-16 without its mark")
     return text
+
+
+def _check_lines(data: bytes, name: str) -> None:
+    """Refuse a file without ends of lines, before it takes many times its size in memory."""
+    at = number = 0
+    while at < len(data):
+        number, begin = number + 1, at
+        at = data.find(b"\n", begin) + 1 or len(data)
+        if at - begin > LONGEST:
+            raise InputError(f"{name}, line {number}: more than {LONGEST:,} bytes; a line for each result is expected")
 
 
 def _delimiter(lines: Sequence[str], name: str) -> str:

@@ -238,9 +238,9 @@ class Study:
 
         def change(state: StudyState) -> Record:
             if not state.budget < wanted:
-                raise BudgetError(f"the budget is {state.budget:g}; a larger one is expected, given {wanted:g}")
+                raise BudgetError(f"the budget is {state.budget:.15g}; a larger one is expected, given {wanted:.15g}")
             if (wanted - state.used) / (1.0 if state.cost is None else min(state.cost)) > LARGEST:
-                raise BudgetError(f"a budget of {wanted:g} is beyond what a study can plan, {LARGEST:,} pulls")
+                raise BudgetError(f"a budget of {wanted:.15g} is beyond what a study can plan, {LARGEST:,} pulls")
             return {"kind": "budget", "budget": int(wanted) if wanted.is_integer() else wanted}
 
         self._change(change, why, source)
