@@ -47,10 +47,18 @@ def write(account: Account, path: Path, about: Mapping[str, Any]) -> None:
         data = picture(account)
     else:
         raise InputError(f"a report is a .html or a .png file; given {path.name!r}")
+    write_whole(path, data)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.part")
-    unfinished.write_bytes(data)
-    unfinished.replace(path)
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def picture(account: Account) -> bytes:

@@ -217,17 +217,17 @@ def test_a_value_far_outside_what_is_known_is_kept_with_the_command_to_undo_it()
     notes = tell_file(study, data, "x.csv").notes
     assert len(notes) == 1
     assert notes[0].startswith("trial T0007 of arm 'g' is 5999, far from all else, and is kept")
-    assert notes[0].endswith("bestarm amend T0007 VALUE, or bestarm exclude T0007")
+    assert notes[0].endswith("bestarm amend T0007 VALUE --why ..., or bestarm exclude T0007 --why ...")
     assert tell_file(study, data, "x.csv").notes == ()
     extra = import_file(study, by_arm([("a", -4e4)]), "my file.csv").notes
-    assert extra[0].endswith("bestarm exclude 'file:my file.csv:a:1'")
+    assert extra[0].endswith("bestarm exclude 'file:my file.csv:a:1' --why ...")
 
 
 def test_results_by_arm_of_which_trials_are_out_are_noted():
     study = begin()
     study.ask(2)
     note = (
-        "2 results name no trial, though trials of their arms are out: to answer those, name them in a column 'trial'"
+        "2 results name no trial, though trials of the same arms are out: to answer those, name them in a column 'trial'"
     )
     assert tell_file(study, by_arm([("a", 1.0), ("b", 1.0), ("c", 1.0)]), "x.csv").notes == (note,)
     assert import_file(study, by_arm([("a", 1.0)]), "y.csv").notes == ()

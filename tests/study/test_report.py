@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -243,3 +244,15 @@ def test_a_browser_draws_it_without_complaint(case, tmp_path):
     assert pixels.shape[:2] == (2800, 1000)
     inked = np.mean(np.any(pixels[..., :3] < 0.9, axis=-1))
     assert inked > (0.002 if case == "empty" else 0.02)
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    def full(self, data):
+        self.touch()
+        raise OSError(28, "No space left on device")
+
+    study = create_study(np.eye(3), 9)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        study.report(tmp_path / "x.html")
+    assert not list(tmp_path.iterdir())

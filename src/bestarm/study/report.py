@@ -18,7 +18,7 @@ from bestarm.models.glm import FAR, GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.weighed import Weighed
 from bestarm.plots import MOST
-from bestarm.report import STYLE, number
+from bestarm.report import STYLE, number, write_whole
 from bestarm.study import figures
 from bestarm.study.history import History, look_back
 from bestarm.study.recommendation import ArmEstimate, Assessment, Recommendation, assess, features_of, percent
@@ -46,11 +46,7 @@ def write_report(study: "Study", path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"the report of a study is a .html file; given {target.name!r}")
-    text = page(study)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.part")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(target)
+    write_whole(target, page(study).encode())
 
 
 def page(study: "Study") -> str:
