@@ -1,29 +1,18 @@
-"""The journal: one lock for one file, half lines, long lines, two versions, and places that cannot be used."""
+"""The journal: half lines, long lines, two versions, and places that cannot be used."""
 
-import contextlib
-import fcntl
 import json
-import logging
-import multiprocessing
 import os
-import pickle
 import resource
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from bestarm.errors import StorageError
-from bestarm.study.storage import Journal, lock, walk
+from bestarm.study.storage import Journal, walk
 from bestarm.study.storage.lines import LINE_LIMIT, written
-
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["bestarm.study", "tests.study.test_journal"])
 
 
 def line(i):
@@ -159,219 +148,9 @@ def test_version_1_is_read_and_goes_on_in_version_2(tmp_path):
         assert numbers(reader) == list(range(31))
     with journal.path.open("a") as file:
         file.write(old[0] + "\n")
-    with pytest.raises(StorageError, match="record 31 is damaged.*no CRC"):
+    with pytest.raises(StorageError, match=r"record 31 is damaged.*no CRC"):
         journal.read("a")
     assert len(journal.read("b")) == 30
-
-
-# one lock for one file
-
-
-def write_much(path, mine, count):
-    journal = Journal(path)
-    for i in range(count):
-        assert journal.append("a", [{"by": mine, "i": i}])
-
-
-def test_by_whatever_names_processes_write_nothing_is_lost(journal, tmp_path):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "soft").symlink_to(journal.path)
-    (tmp_path / "soft").symlink_to("folder/soft")
-    os.link(journal.path, tmp_path / "hard")
-    (tmp_path / "other").symlink_to(tmp_path / "folder", target_is_directory=True)
-    paths = [journal.path, tmp_path / "soft", tmp_path / "hard", tmp_path / "other" / ".." / "hard"]
-    writers = [PROCESSES.Process(target=write_much, args=(path, n, 25)) for n, path in enumerate(paths)]
-    for writer in writers:
-        writer.start()
-    while any(writer.is_alive() for writer in writers):
-        for name in ("log.jsonl.lock", "hard.lock"):  # as older versions had them
-            with open(tmp_path / name, "a") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            os.unlink(tmp_path / name)
-        time.sleep(0.005)
-    for writer in writers:
-        writer.join()
-    assert [writer.exitcode for writer in writers] == [0] * 4
-    records = list(journal.read("a"))[2:]
-    assert len(records) == 100
-    for n in range(4):
-        assert [r["i"] for r in records if r["by"] == n] == list(range(25))
-
-
-def test_a_lock_file_of_an_older_version_is_in_nobody_s_way(journal):
-    with open(f"{journal.path}.lock", "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        assert Journal(journal.path, timeout=0.1).append("a", [line(2)])
-
-
-def test_who_waits_for_a_file_that_is_replaced_writes_to_the_new_one(journal):
-    other = Journal(journal.path)
-    copy = journal.path.with_name("copy")
-    with journal.hold("a"):
-        waiter = threading.Thread(target=other.append, args=("a", [line(2)]))
-        waiter.start()
-        time.sleep(0.05)
-        shutil.copy(journal.path, copy)
-        os.replace(copy, journal.path)
-        with pytest.raises(StorageError, match="another file was put in its place"):
-            journal.append("a", [line(7)])
-    waiter.join()
-    assert numbers(Journal(journal.path)) == [0, 1, 2]
-
-
-def hold_till_told(path, held, go):
-    with Journal(path).hold("a"):
-        held.set()
-        go.wait(60)
-
-
-@pytest.fixture
-def holder(journal):
-    """A process that holds the journal till it is told to let go."""
-    held, go = PROCESSES.Event(), PROCESSES.Event()
-    process = PROCESSES.Process(target=hold_till_told, args=(journal.path, held, go), daemon=True)
-    process.start()
-    assert held.wait(60)
-    yield process, go
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGCONT)
-    go.set()
-    process.join()
-
-
-@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux says who holds a lock")
-def test_who_waits_for_a_stopped_process_says_so_and_gives_up(journal, holder, monkeypatch, caplog):
-    process, _ = holder
-    os.kill(process.pid, signal.SIGSTOP)
-    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        time.sleep(0.01)
-    monkeypatch.setattr(lock, "QUIET", 0.1)
-    waiter = Journal(journal.path, timeout=0.4)
-    whom = rf"process {process.pid} \(stopped\) on "
-    with caplog.at_level(logging.WARNING, "bestarm"), pytest.raises(StorageError, match=rf"waited 0.4 s for {whom}"):
-        waiter.append("a", [line(2)])
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-    caplog.records[0].getMessage().index(f"waiting for process {process.pid} (stopped)")
-    assert numbers(waiter) == [0, 1]
-
-
-def test_what_was_given_up_is_not_written_later(journal, holder):
-    _, go = holder
-    waiter = Journal(journal.path, timeout=0.2)
-    with pytest.raises(StorageError, match=r"waited 0\.2 s for"):
-        waiter.append("a", [line(2)])
-    go.set()
-    assert Journal(journal.path).append("a", [line(3)], after=2)
-    assert waiter.append("a", [line(4)], after=3)
-    assert numbers(waiter) == [0, 1, 3, 4]
-
-
-def test_the_lock_of_a_killed_holder_is_free(journal, holder):
-    process, _ = holder
-    process.kill()
-    assert Journal(journal.path).append("a", [line(2)], after=2)
-
-
-def test_a_thread_that_holds_too_long_is_named(journal):
-    hurried = pickle.loads(pickle.dumps(journal))
-    hurried.timeout = 0.1
-    found = []
-
-    def try_it(journal):
-        with pytest.raises(StorageError) as error:
-            journal.append("a", [line(2)])
-        found.append(str(error.value))
-
-    for holder, writer, whom in (
-        (hurried, hurried, "another thread of this process"),
-        (journal, hurried, "another handle, of this process"),
-    ):
-        with holder.hold("a"):
-            thread = threading.Thread(target=try_it, args=(writer,))
-            thread.start()
-            thread.join()
-        assert whom in found.pop()
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_of_a_holder_waits_like_anyone(journal):
-    with journal.hold("a"):
-        child = os.fork()
-        if not child:
-            journal.timeout = 0.1
-            try:
-                journal.append("a", [line(9)])
-            except StorageError:
-                os._exit(3)
-            finally:
-                os._exit(4)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-        assert journal.append("a", [line(2)], after=2)
-    assert numbers(Journal(journal.path)) == [0, 1, 2]
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_does_not_keep_the_lock_of_a_parent_that_died(journal):
-    out, into = os.pipe()
-    parent = os.fork()
-    if not parent:
-        with journal.hold("a"):
-            if not os.fork():
-                os.write(into, b"%d" % os.getpid())
-                time.sleep(60)
-            time.sleep(60)
-    child = int(os.read(out, 20))
-    os.kill(parent, signal.SIGKILL)
-    os.waitpid(parent, 0)
-    try:
-        assert Journal(journal.path, timeout=5.0).append("a", [line(2)])
-    finally:
-        os.kill(child, signal.SIGKILL)
-    os.close(out)
-    os.close(into)
-
-
-class Windows:
-    """What `msvcrt` does, by means of this system: one byte of a file is locked, or PermissionError."""
-
-    LK_NBLCK, LK_UNLCK = 2, 0
-
-    def __init__(self):
-        self.spots = []
-
-    def locking(self, file, mode, count):
-        self.spots.append((os.lseek(file, 0, os.SEEK_CUR), count))
-        try:
-            fcntl.flock(file, fcntl.LOCK_UN if mode == self.LK_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PermissionError(13, "Permission denied") from None
-
-
-def test_windows_locks_one_byte_far_behind_the_end(journal, monkeypatch):
-    windows = Windows()
-    monkeypatch.setattr(lock, "fcntl", None)
-    monkeypatch.setattr(lock, "msvcrt", windows)
-    other = Journal(journal.path, timeout=0.1)
-    with journal.hold("a"):
-        with pytest.raises(StorageError, match=r"waited 0\.1 s"):
-            other.append("a", [line(9)])
-        assert journal.append("a", [line(2)])
-    assert other.append("a", [line(3)])
-    writers = [threading.Thread(target=write_much, args=(journal.path, n, 10)) for n in range(3)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert len(journal.read("a")) == 34
-    assert set(windows.spots) == {(lock.SPOT, 1)}
-
-
-def test_a_system_without_locks_is_refused(journal, monkeypatch):
-    monkeypatch.setattr(lock, "fcntl", None)
-    monkeypatch.setattr(lock, "msvcrt", None)
-    with pytest.raises(StorageError, match="no locks on files"):
-        journal.append("a", [line(2)])
-    assert numbers(journal) == [0, 1]
 
 
 # signs of life

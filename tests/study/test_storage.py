@@ -384,6 +384,12 @@ def test_folders_and_files_in_the_way(kind, tmp_path):
         open_storage(f"{kind}:///{tmp_path}/file/log").create("a", line(0))
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\0b.db", "\ud800", "\ud800.db", "x" * 300, "x" * 300 + ".db"])
+def test_names_that_no_file_can_have(name, tmp_path):
+    with pytest.raises(StorageError, match=r"no file can have the name|name is too long"):
+        open_storage(f"{tmp_path}/{name}").names()
+
+
 @pytest.mark.parametrize("kind", ["journal", "sqlite"])
 def test_looking_makes_no_file(kind, tmp_path):
     storage = open_storage(f"{kind}:///{tmp_path}/log")

@@ -34,6 +34,7 @@ class Log:
         self.lock = threading.RLock()
         self.new: Sequence[Record] = ()  # what the last look found, from `self.seen` on
         self.seen = 0
+        self.doubt: list[Record] = []  # what a write that raised may have left in the log all the same
 
     def sync(self) -> StudyState:
         """Read what others have written, and return the state."""
@@ -96,11 +97,28 @@ class Log:
                     records = [stamped(record, source, why) for record in make(state)]
                     if not records:
                         return None
-                    after = None if alone is not None and not alone(records) else state.records
-                    number = self._append(records, after)
+                    number = self._left(records)
+                    if number is not None:
+                        records = self.doubt
+                    else:
+                        after = None if alone is not None and not alone(records) else state.records
+                        self.doubt = records
+                        number = self._append(records, after)
+                self.doubt = []
                 if number is not None:
                     return Written(records, number)
             raise StorageError(f"others were always faster to write to study {self.name!r}")
+
+    def _left(self, records: list[Record]) -> int | None:
+        """Return the number of what a write that raised left in the log, if these records say the same once more.
+
+        Only results that nobody asked for and nobody named are told twice otherwise: their ids are made anew.
+        """
+        if not self.doubt or _said(records) != _said(self.doubt):
+            return None
+        ids = (one["id"] for one in self.doubt[0].get("results", ()) if "id" in one)
+        found = self.state.results.get(next(ids, ""))
+        return None if found is None else found.record
 
     def _hold(self, attempt: int) -> AbstractContextManager[None]:
         return nullcontext() if attempt < PATIENCE else self.storage.hold(self.name)
@@ -128,6 +146,23 @@ class Log:
                     self.sync()
                     return True
             return False
+
+
+def _said(records: list[Record]) -> list[Record]:
+    """Return records without their time and the ids that were made for them."""
+
+    def plain(one: Record) -> Record:
+        made = str(one.get("id", "")).startswith("extra-")
+        return {key: value for key, value in one.items() if not (made and key == "id")}
+
+    return [
+        {
+            key: [plain(one) for one in value] if key == "results" else value
+            for key, value in record.items()
+            if key != "time"
+        }
+        for record in records
+    ]
 
 
 def stamped(record: Record, source: str | None, why: str) -> Record:

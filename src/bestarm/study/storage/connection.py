@@ -7,6 +7,7 @@ import random
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeAlias, TypeVar
@@ -67,6 +68,8 @@ def parse(url: str, timeout: float) -> tuple[Any, float]:
             "this is no database URL; postgresql+psycopg://user:password@host:port/database is expected, "
             "with a number for the port"
         ) from None
+    if found.port is not None and not 0 < found.port < 1 << 16:
+        raise StorageError(f"the port of a database is a number from 1 to 65535; given {found.port}")
     if "@" in (found.host or ""):
         raise StorageError("an @ in a password is written %40 in a database URL")
     if found.drivername == "postgresql":
@@ -98,10 +101,6 @@ class Server:
         self._process, self._guard = os.getpid(), threading.RLock()
         self.ready = self.has_written = False
         self.own_name = f"bestarm, process {os.getpid()} on {socket.gethostname()}"[:63]
-
-    def __del__(self) -> None:
-        if getattr(self, "_engine", None) is not None and self._process == os.getpid():
-            self._engine.dispose()
 
     def connections(self) -> Any:
         """Return this process's engine."""
@@ -139,13 +138,15 @@ class Server:
         except (ImportError, ValueError, sql.exc.SQLAlchemyError) as error:
             raise StorageError(f"{self.place} cannot be used: {self._hidden(error)}") from None
 
+        settings = [("lock_timeout", self._milliseconds(min(QUIET - LOOK, self.timeout / 2))), *SESSION]
+        calls = ", ".join(f"set_config('{key}', '{value}', false)" for key, value in settings)
+
         @sql.event.listens_for(engine, "connect")  # type: ignore[untyped-decorator]
         def bounded(connection: Any, _: Any) -> None:
-            settings = [("lock_timeout", self._milliseconds(min(QUIET - LOOK, self.timeout / 2))), *SESSION]
-            calls = ", ".join(f"set_config('{key}', '{value}', false)" for key, value in settings)
             connection.cursor().execute(f"SELECT {calls}")
             connection.commit()
 
+        weakref.finalize(self, _dispose, engine, os.getpid())
         return engine
 
     @staticmethod
@@ -307,6 +308,12 @@ def _server_process(db: Any) -> int:
     """Return the number of the server's process behind a connection."""
     info = getattr(db.connection.driver_connection, "info", None)
     return getattr(info, "backend_pid", None) or -1
+
+
+def _dispose(engine: Any, process: int) -> None:
+    """Close the connections of an engine, in the process that opened them."""
+    if process == os.getpid():
+        engine.dispose()
 
 
 def _end(db: Any) -> None:

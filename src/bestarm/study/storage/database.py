@@ -62,11 +62,11 @@ class Database:
         if db is None:
             return nothing
         before = self._stamp() if self._reader.once else None
-        db.execute("BEGIN")
         try:
+            db.execute("BEGIN")
             return work(db)
         finally:
-            _roll_back(db)
+            _roll_back(self._reader)
             if self._reader.once and before != self._stamp():
                 raise StorageError(f"{self.place} was written to while it was read without a lock; try again")
 
@@ -76,6 +76,8 @@ class Database:
         seat, process = self._writer, os.getpid()
         with seat.turn.taken(self.place, self.timeout) as outermost, self._failing():
             if not outermost:
+                if seat.db is None:
+                    raise StorageError(f"{self.place}: the connection that held it failed; try again")
                 yield seat.db
                 return
             db, line = self._begin(make)
@@ -83,7 +85,7 @@ class Database:
                 yield db
             finally:
                 if process == os.getpid():  # not in a child forked inside
-                    self._end(db, line)
+                    self._end(line)
 
     @contextmanager
     def writing(self, make: bool = False) -> Iterator[sqlite3.Connection | None]:
@@ -98,7 +100,7 @@ class Database:
                 yield db
                 self._commit(db)
             finally:
-                _roll_back(db)
+                _roll_back(self._writer)
                 if self._writer.turn.depth > 1:
                     with suppress(sqlite3.Error):  # what was written is safe; it is tried again before the next is
                         db.execute("BEGIN IMMEDIATE")
@@ -116,10 +118,10 @@ class Database:
                 if self._found() == self._writer.file:
                     self._check_links()
                     return db, line
-                _roll_back(db)
+                _roll_back(self._writer)
                 patience.look()
             except BaseException:
-                self._end(db, line)
+                self._end(line)
                 raise
             self._leave(line)
 
@@ -128,12 +130,11 @@ class Database:
             raise StorageError(f"{self.place}: another file has this name since; nothing was written")
         self._patiently(lambda: db.execute("COMMIT"), self._patience())
 
-    def _end(self, db: sqlite3.Connection | None, line: int | None) -> None:
+    def _end(self, line: int | None) -> None:
         """End a turn. If nobody waits for it, first move what was written into the database itself."""
-        if db is not None:
-            _roll_back(db)
-            if line is None or not _is_awaited(line):
-                _checkpoint(db)
+        _roll_back(self._writer)
+        if self._writer.db is not None and (line is None or not _is_awaited(line)):
+            _checkpoint(self._writer.db)
         self._leave(line)
 
     def _queue(self, patience: Patience) -> int | None:
@@ -212,8 +213,12 @@ class Database:
         try:
             return self._try_to_connect("rwc" if make else "rw", writes), False
         except sqlite3.OperationalError as error:
-            if writes or _code(error) not in NO_WRITING or self._found() is None:
+            if _code(error) not in NO_WRITING or self._found() is None:
                 raise
+            if writes:
+                raise StorageError(
+                    f"{self.place} cannot be written where it is ({error}); copy it to a folder that can be written to"
+                ) from error
             if self._beside().wal:
                 wal = f"{self._real()}-wal"
                 raise StorageError(
@@ -279,6 +284,8 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise StorageError(f"the database {self.place} failed: {error}") from error
+        except UnicodeDecodeError as error:  # what SQLite says of a damaged schema quotes it
+            raise StorageError(f"the database {self.place} failed: its schema is damaged") from error
         except OSError as error:
             raise StorageError(f"the database {self.place} cannot be used: {reason(error)}") from error
 
@@ -288,10 +295,13 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _roll_back(db: sqlite3.Connection) -> None:
-    if db.in_transaction:
-        with suppress(sqlite3.Error):
-            db.execute("ROLLBACK")
+def _roll_back(seat: Seat) -> None:
+    """End what is open; where that fails, its connection with it."""
+    if seat.db is not None and seat.db.in_transaction:
+        try:
+            seat.db.execute("ROLLBACK")
+        except sqlite3.Error:
+            seat.close()
 
 
 def _checkpoint(db: sqlite3.Connection) -> None:

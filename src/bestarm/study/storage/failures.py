@@ -1,6 +1,7 @@
 """What the system says when a file cannot be used, in words that say what to do."""
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,6 +32,18 @@ BY_NUMBER = {getattr(errno, name): reason for name, reason in REASONS.items() if
 def reason(error: OSError) -> str:
     """Return why the system refused."""
     return BY_NUMBER.get(error.errno or 0) or error.strerror or str(error)
+
+
+def check_path(place: str, kind: str) -> None:
+    """Raise StorageError for a path that no file can have."""
+    try:
+        usable = b"\0" not in os.fsencode(place)
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise StorageError(f"no file can have the name {place!r}; ordinary characters are expected")
+    if os.path.isdir(place):
+        raise StorageError(f"{kind} is a file; {place} is a folder")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from bestarm.errors import StorageError
 from bestarm.study.storage import beats
-from bestarm.study.storage.failures import in_words, reason
+from bestarm.study.storage.failures import check_path, in_words, reason
 from bestarm.study.storage.lines import written
 from bestarm.study.storage.lock import Turn, give, has_name, take, there
 from bestarm.study.storage.records import (
@@ -36,8 +36,7 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
         self.path, self.place, self.timeout = Path(path), os.fsdecode(path), timeout
-        if self.path.is_dir():
-            raise StorageError(f"a journal is a file; {self.place} is a folder")
+        check_path(self.place, "a journal")
         self.generation = 0  # how often the file was found to be another than the one read before
         self._begin()
 
@@ -104,8 +103,7 @@ class Journal:
             finally:
                 if outermost and process == os.getpid():
                     file, self._file = self._file, -1
-                    with in_words(self.place, "written"):
-                        give(file)
+                    give(file)
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
@@ -261,7 +259,8 @@ class Journal:
         doubt = scan.doubts(name)
         if doubt:
             events.append((scan.logs[name].next if name in scan.logs else 0, doubt))
-        return [(number, record_or_why(found)) for number, found in sorted(events, key=lambda event: event[0])]
+        found = sorted(events, key=lambda event: event[0])
+        return [(number, one if isinstance(one, str) else record_or_why(one)) for number, one in found]
 
     def notes(self) -> list[str]:
         with self._reading():

@@ -137,14 +137,14 @@ def queue(path: str, patience: Patience, make: bool = True) -> int:
 
 
 def give(file: int) -> None:
-    """Free a file's lock and close it."""
-    try:
+    """Free a file's lock and close it. What was written is safe by now, so nothing is said of an error."""
+    with contextlib.suppress(OSError):
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_UN)
         else:
             os.lseek(file, SPOT, os.SEEK_SET)
             msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
-    finally:
+    with contextlib.suppress(OSError):
         _close(file)
 
 

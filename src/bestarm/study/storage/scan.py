@@ -81,7 +81,7 @@ class Scan:
                 continue
             starts = accumulate((len(line) + 1 for line in some), initial=self.at)
             log.starts.extend(starts)
-            self.at, log.last = log.starts.pop(), log.starts[-2]
+            self.at, log.last = log.starts.pop(), log.starts[-1]
             if log.name == self.name:
                 self._keep(log.next, texts)
             log.next += len(some)

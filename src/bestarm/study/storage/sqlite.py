@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from bestarm.errors import StorageError
 from bestarm.study.storage.database import Database
+from bestarm.study.storage.failures import check_path
 from bestarm.study.storage.records import (
     Record,
     Records,
@@ -50,8 +51,7 @@ class SQLite:
 
     def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0) -> None:
         self.path, self.place, self.timeout = Path(path), os.fsdecode(path), timeout
-        if self.path.is_dir():
-            raise StorageError(f"a database is a file; {self.place} is a folder")
+        check_path(self.place, "a database")
         self._database = Database(self.path, timeout)
         self._held: dict[str, int] = {}  # studies that are held, and how long each is
 

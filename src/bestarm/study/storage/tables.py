@@ -158,6 +158,6 @@ def wrong_in(db: sqlite3.Connection, _: Layout) -> list[str]:
     """Return what SQLite finds wrong with a file."""
     try:
         found = [said.decode(errors="replace") for (said,) in db.execute("PRAGMA integrity_check(5)")]
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         return [str(error)]
     return [said for said in found if said != "ok"]
