@@ -86,7 +86,7 @@ def test_each_statement_of_a_database_fails(effect, times, weak_database, tmp_pa
     faults = Statements()
     check(weak_database(tmp_path / "log.db", faults), tmp_path / "log.db")
     assert len(faults.named) > 100
-    for n, statement in enumerate(faults.named):
+    for n in range(len(faults.named)):
         url = tmp_path / f"{n}.db"
         script = weak_database(url, Statements(n, times, (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)[n % 2], effect))
         check(script, url)

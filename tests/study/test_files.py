@@ -226,8 +226,8 @@ def test_a_value_far_outside_what_is_known_is_kept_with_the_command_to_undo_it()
 def test_results_by_arm_of_which_trials_are_out_are_noted():
     study = begin()
     study.ask(2)
-    note = "2 results name no trial, though trials of the same arms are out: to answer those, name them in a column 'trial'"
-    assert tell_file(study, by_arm([("a", 1.0), ("b", 1.0), ("c", 1.0)]), "x.csv").notes == (note,)
+    (note,) = tell_file(study, by_arm([("a", 1.0), ("b", 1.0), ("c", 1.0)]), "x.csv").notes
+    assert note.startswith("2 results name no trial, though trials of the same arms are out")
     assert import_file(study, by_arm([("a", 1.0)]), "y.csv").notes == ()
 
 
