@@ -3,14 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 CARS := src/bestarm/data/automobile.csv
 
-.PHONY: demo test check bench bench-default statistics torture reproduce docs clean
+.PHONY: demo test clusters check bench bench-default statistics torture reproduce docs clean
 
 demo: .venv/plot ## find the most expensive of 205 cars from noisy prices
 	$(BIN)/bestarm run $(CARS) --budget 4100 --label make --label body_style --scale minmax \
 		--simulate price --missing mean --noise-variance 0.1 --seed 7 --report demo-report.html
 
 test: .venv/test ## laws, contract, units
-	$(BIN)/pytest -q
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist worksteal
+
+clusters: .venv/test ## engines of a cluster, started for real
+	$(BIN)/pytest -q -m cluster
 
 check: .venv/dev ## linters, types, import contract
 	$(BIN)/ruff check

@@ -37,7 +37,7 @@ def test_numbers_of_any_library_are_numbers(kind):
     assert [type(one) for one in found] == [int, float]
 
 
-@pytest.mark.parametrize("value", NONE, ids=repr)
+@pytest.mark.parametrize("value", NONE, ids=lambda value: f"{type(value).__name__}")
 def test_what_is_no_number_is_refused_by_name(value):
     for number in (whole, real):
         with pytest.raises(InputError, match=r"^it must be a (whole|finite) number; given ") as info:

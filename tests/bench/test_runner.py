@@ -207,6 +207,7 @@ def kill_a_worker(busy_for):
     return over, thread, killed
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("name", [None, "dask", "ray"])
 @pytest.mark.filterwarnings("ignore")
 def test_engines_agree_and_survive_a_killed_worker(name):

@@ -112,6 +112,7 @@ def test_a_column_of_costs(table, tmp_path, rng):
     np.testing.assert_allclose(found.features, table[found.rows], rtol=1e-12)
 
 
+@pytest.mark.cluster
 def test_local_cluster(table):
     pytest.importorskip("distributed")
     import dask.array

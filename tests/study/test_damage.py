@@ -209,3 +209,15 @@ def test_a_first_record_without_one_of_its_parts_is_told(left_out, database, tmp
     rewritten(tmp_path / "log.db", [first, *others])
     with pytest.raises(StorageError, match=rf"log\.db, study 's': record 0.*'{left_out}' is missing"):
         _ = load_study("s", open_storage(tmp_path / "log.db")).best_arm
+
+
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [([0, 13], "costs more than the budget"), ([0, 9866891567], "costs more"), ([3, 1], "arms that are not there")],
+)
+def test_a_plan_that_cannot_be_is_refused_before_it_takes_memory(pair, says, database, tmp_path):
+    number = next(place for place, record in enumerate(database) if "plan" in record)
+    wrong = {**database[number], "plan": [pair]}
+    storage = rewritten(tmp_path / "log.db", [*database[:number], wrong, *database[number + 1 :]])
+    with pytest.raises(StorageError, match=rf"record {number} cannot be read.*{says}"):
+        load_study("s", storage)

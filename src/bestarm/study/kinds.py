@@ -9,7 +9,7 @@ from bestarm.study import changes, parts
 from bestarm.study.limits import totals_of
 from bestarm.study.places import table_of
 from bestarm.study.rounds import Round, ranges
-from bestarm.study.state import VERSION, Change, FileTold, Result, StudyState, positive
+from bestarm.study.state import CENT, VERSION, Change, FileTold, Result, StudyState, positive
 from bestarm.study.storage import Record
 
 
@@ -68,9 +68,12 @@ def _begin(state: StudyState, record: Record, number: int, start: int) -> None:
         state.epoch_arms = state.in_race
     if state.epoch is None:
         raise ValueError(f"round {number} does not say how the policy was started")
-    state.round = Round(number, record["plan"], state.epoch, record.get("begin"))
-    if state.round.left and max(state.round.plan) >= len(state.ids):
+    pairs = record["plan"]
+    if any(not 0 <= arm < len(state.ids) for arm, _ in pairs):
         raise ValueError(f"the plan of round {number} has arms that are not there")
+    if not sum(times * state.price(arm) for arm, times in pairs) <= state.budget * (1 + CENT):
+        raise ValueError(f"the plan of round {number} costs more than the budget")
+    state.round = Round(number, pairs, state.epoch, record.get("begin"))
     state.history.append(state.round)
     state.stumbled = False
     state.repeats.clear()  # the plan has them

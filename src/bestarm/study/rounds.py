@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.study.limits import LARGEST
+
 Pairs = Sequence[Sequence[int]]  # arm, times
 
 
@@ -64,6 +66,8 @@ def spread(pairs: Pairs) -> "array[int]":
     plan, done = array("i"), 0
     if np.any((times < 0) | (arms < 0)):
         raise ValueError("a plan has pairs of an arm and how often it is pulled")
+    if times.sum(dtype=np.float64) > LARGEST:
+        raise ValueError(f"a plan has at most {LARGEST:,} pulls")
     for level in np.unique(times).tolist():
         plan.frombytes(np.tile(arms[times > done].astype(np.intc), level - done).tobytes())
         done = level
