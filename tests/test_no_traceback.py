@@ -215,13 +215,16 @@ def test_lines_longer_than_the_csv_modules_limit_are_read(folder):
 
 MEASURED = """
 import resource, sys
+from pathlib import Path
 from bestarm.errors import ArmsError
 from bestarm.sheet import read_csv
 try:
     read_csv(sys.argv[1])
 except ArmsError as error:
     print(error)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+said = Path("/proc/self/status")  # what a process took before it became this one counts for the other figure
+most = said.read_text().split("VmHWM:")[1].split()[0] if said.exists() else 0
+print((int(most) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) // 1024)
 """
 
 
