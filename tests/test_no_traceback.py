@@ -1,6 +1,5 @@
 """Whatever is typed and whatever is in a file: an answer or a line that says what is wrong, and never a traceback."""
 
-import json
 import os
 import subprocess
 import sys
@@ -57,7 +56,7 @@ def simulated(*words, table="arms.csv", id="code", column="mean", variance="1", 
 
 
 def pulled(*words, table="arms.csv", budget=12):
-    return call("run", table, "--id", "code", "--exclude", "mean", "--budget", budget, *words)
+    return call("run", table, "--id", "code", "--exclude", "mean", "--budget", budget, "--retries", 0, *words)
 
 
 # what is typed
@@ -72,10 +71,8 @@ def test_budgets_beyond_64_bits_are_refused(folder, budget):
 
 
 @pytest.mark.parametrize("policy", ["auto", "gse-lin-fwg", "uniform"])
-def test_the_largest_budget_is_spent_in_a_moment(folder, policy):
-    done = simulated("--policy", policy, "-f", "json", budget=LARGEST_WHOLE)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["arm"] in {row[0] for row in ROWS}
+def test_a_budget_beyond_what_can_be_planned_is_refused_in_a_moment(folder, policy):
+    refused(simulated("--policy", policy, budget=LARGEST_WHOLE), "is beyond what a study can plan, 100,000,000 pulls")
 
 
 @pytest.mark.parametrize("policy", ["auto", "gse-lin-fwg", "uniform", "successive-rejects", "top-two-lin", "lingape"])
@@ -145,7 +142,8 @@ def test_features_of_any_size_are_answered_or_refused(folder, factor, scale, pol
     (folder / "arms.csv").write_text("\n".join(["code,size,width,mean", *rows]) + "\n")
     done = simulated("--scale", scale, "--policy", policy)
     if done.exit_code:
-        assert any(word in done.stderr for word in ("within ±1e+150", "use scale='none'", "the policy failed"))
+        said = ("within ±1e+150", "use scale='none'", "cannot start with these arms")
+        assert any(word in done.stderr for word in said), done.stderr
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
@@ -161,10 +159,10 @@ def test_a_design_for_features_of_any_size_is_made_or_refused(folder, factor):
 def test_rewards_of_any_size_are_taken_or_refused(folder, reward, policy):
     done = pulled("--pull", f"echo {reward} # BESTARM_ID", "--policy", policy)
     if "308" in reward:
-        refused(done, "pull 1: ")
-        assert "a number within ±1e+150 is expected of a pull\n0 of 12 pulls were spent" in done.stderr
+        refused(done, "a number within ±1e+150 is expected of a pull")
+        assert "0 results kept" in done.stderr
     else:
-        assert done.exit_code == 0 or "the policy failed" in done.stderr
+        assert done.exit_code == 0
 
 
 NOTHING = "run - --budget 9 --simulate x --noise-variance 1"

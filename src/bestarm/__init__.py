@@ -16,6 +16,7 @@ from bestarm.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from bestarm.study import (
+        Answer,
         Batch,
         Study,
         Trial,
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
         delete_study,
         get_all_study_names,
         load_study,
+        run,
     )
 
 __all__ = [
     "Allocation",
+    "Answer",
     "Arms",
     "Bandit",
     "Batch",
@@ -59,9 +62,11 @@ __all__ = [
     "plan",
     "play",
     "policy",
+    "run",
 ]
 
 STUDIES = (
+    "Answer",
     "Batch",
     "Study",
     "Trial",
@@ -71,6 +76,7 @@ STUDIES = (
     "delete_study",
     "get_all_study_names",
     "load_study",
+    "run",
 )
 
 

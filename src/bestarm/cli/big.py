@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from bestarm import bounds, catalog, live, report
+from bestarm import bounds, catalog, live
 from bestarm.bandits import Gaussian
 from bestarm.cli import tables
 from bestarm.cli.app import print_answer, say
 from bestarm.cli.request import Request, accounted
 from bestarm.cli.tables import Ids, PassBar, chosen, open_table, shape
 from bestarm.core import Array, Pulls, Totals, namespace
+from bestarm.draw.style import number
 from bestarm.errors import ArmsError, BudgetWarning, InputError
 from bestarm.play import Round, SparseRun, play_source
 from bestarm.policies.schedules import even_stages
@@ -176,10 +177,10 @@ def _stage(round: Round, ids: Ids, rewards: Rewards) -> dict[str, Any]:
 
 def _stage_line(stage: dict[str, Any], stages: int) -> str:
     lead = stage["ahead"][0]
-    spread = f"[{report.number(lead['low'])}, {report.number(lead['high'])}]"
+    spread = f"[{number(lead['low'])}, {number(lead['high'])}]"
     return (
         f"stage {stage['stage']}/{stages}: {sum(stage['pulls'].values()):,} pulls on {len(stage['pulls']):,} arms; "
-        f"kept {stage['kept']:,} of {stage['arms']:,}; ahead: {lead['arm']} at {report.number(lead['mean'])} {spread}"
+        f"kept {stage['kept']:,} of {stage['arms']:,}; ahead: {lead['arm']} at {number(lead['mean'])} {spread}"
     )
 
 

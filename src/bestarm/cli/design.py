@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from bestarm import report
 from bestarm.arms import Arms
 from bestarm.cli.app import main, plain, say
 from bestarm.cli.tables import Ids, PassBar, chosen, in_blocks, open_table, shape, size
 from bestarm.designs.allocation import CRITERIA, Allocation
 from bestarm.designs.allocation import design as find_design
+from bestarm.draw.style import number
 from bestarm.errors import InputError
 
 
@@ -170,4 +170,4 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]], style: str, whole:
 
 
 def _short(value: Any) -> str:
-    return report.number(value) if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)

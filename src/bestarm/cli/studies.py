@@ -86,7 +86,7 @@ def _fresh(name: str, place: Storage, asked: dict[str, Any]) -> Study:
     study = create_study(
         arms, study_name=name, storage=place, load_if_exists=asked["if_exists"] == "load",
         direction="minimize" if asked["minimize"] else "maximize", read=read if asked["by_reference"] else None,
-        **{key: asked[key] for key in SETTINGS},
+        labels=asked["label"], **{key: asked[key] for key in SETTINGS},
     )  # fmt: skip
     if isinstance(arms, Arms):
         say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)

@@ -47,7 +47,7 @@ def table_of(kept: Mapping[str, Any], folder: Path | None, elsewhere: str | Path
     arms = Arms.from_file(path, **kept.get("read", {}))
     if len(arms) != kept["rows"]:
         raise StorageError(f"{path} has {len(arms)} arms; {kept['rows']} are expected")
-    return plain(arms)
+    return plain(arms) | {"labels": kept.get("labels", [])}
 
 
 def plain(arms: Arms) -> dict[str, Any]:
