@@ -15,11 +15,11 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 
 from bestarm import catalog, create_study
-from bestarm.arms import Arms
 from bestarm.cli import main
 from bestarm.errors import ArmsError
 from bestarm.numbers import LARGEST_WHOLE
-from bestarm.sheet import LONGEST, read_csv
+from bestarm.tables.arms import Arms
+from bestarm.tables.sheet import LONGEST, read_csv
 
 ROWS = [(f"a{i}", i / 10, "xy"[i % 2], i % 3) for i in range(6)]
 TABLE = "code,size,kind,mean\n" + "".join(f"{i},{s},{k},{m}\n" for i, s, k, m in ROWS)
@@ -216,7 +216,7 @@ def test_lines_longer_than_the_csv_modules_limit_are_read(folder):
 MEASURED = """
 import resource, sys
 from bestarm.errors import ArmsError
-from bestarm.sheet import read_csv
+from bestarm.tables.sheet import read_csv
 try:
     read_csv(sys.argv[1])
 except ArmsError as error:

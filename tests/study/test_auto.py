@@ -9,7 +9,6 @@ from click.testing import CliRunner
 from scipy.stats import binom
 
 from bestarm import catalog
-from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Gaussian
 from bestarm.cli import main
 from bestarm.core import Tally
@@ -23,6 +22,7 @@ from bestarm.study.driver import Driver
 from bestarm.study.history import look_back
 from bestarm.study.posterior import posterior
 from bestarm.study.report import page
+from bestarm.tables.arms import Arms
 
 
 def curve(x):

@@ -18,8 +18,8 @@ from bestarm.play import Round, SparseRun, play_source
 from bestarm.policies.schedules import even_stages
 from bestarm.policies.streamed import BigProblem, Leaders, Sieve, Streamed
 from bestarm.rewards import Rewards
-from bestarm.sources import Source
-from bestarm.sources.protocols import to_host
+from bestarm.tables import Source
+from bestarm.tables.source import to_host
 
 ONLY = "gse-lin-fwg"
 NORMAL = 1.959964  # 97.5 % quantile of the normal distribution: intervals hold with 95 %

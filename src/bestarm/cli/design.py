@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from bestarm import report
-from bestarm.arms import Arms
 from bestarm.cli.app import main, plain, say
 from bestarm.cli.tables import Ids, PassBar, chosen, in_blocks, open_table, shape, size
 from bestarm.designs.allocation import CRITERIA, Allocation
 from bestarm.designs.allocation import design as find_design
 from bestarm.errors import InputError
+from bestarm.tables.arms import Arms
 
 
 @main.command()

@@ -10,7 +10,6 @@ import click
 import numpy as np
 
 from bestarm import catalog
-from bestarm.arms import Arms
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
 from bestarm.errors import BudgetWarning, InputError, UnknownNameError
 from bestarm.models.glm import GLM
@@ -18,6 +17,7 @@ from bestarm.plan import Plan, draw
 from bestarm.plan import plan as make_plan
 from bestarm.plan.rivals import RIVALS
 from bestarm.study import load_study
+from bestarm.tables.arms import Arms
 
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
 CHANCE = click.FloatRange(0, 1, min_open=True, max_open=True)

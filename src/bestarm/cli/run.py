@@ -9,7 +9,6 @@ import numpy as np
 
 from bestarm import catalog, live, report
 from bestarm.account import Account, Accountant, StageAccount
-from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.cli import big
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
@@ -21,6 +20,7 @@ from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.play import Round, play
 from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
+from bestarm.tables.arms import Arms
 from bestarm.version import __version__
 
 LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits

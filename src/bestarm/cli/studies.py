@@ -8,7 +8,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bestarm.arms import Arms
 from bestarm.cli.app import FORMAT, main, print_table, say
 from bestarm.cli.options import ALLOW, STORAGE, STUDY, counted, on_the_line, spent, the_name, typed, warnings_said
 from bestarm.cli.run import run as run_command
@@ -18,6 +17,7 @@ from bestarm.study.copying import copy_study, upgrade_storage
 from bestarm.study.doctor import examine
 from bestarm.study.salvage import salvage
 from bestarm.study.successor import create_from
+from bestarm.tables.arms import Arms
 
 COLUMNS = ("id_column", "label", "feature", "exclude", "categorical", "scale", "intercept")
 SETTINGS = ("budget", "policy", "model", "noise_variance", "seed", "batch", "rounds", "refund", "extra", "unit")

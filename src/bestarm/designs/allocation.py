@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bestarm.arms import Arms
 from bestarm.designs.active import optimal_design
 from bestarm.designs.many import shortened
 from bestarm.designs.newton import Floats
@@ -18,10 +17,11 @@ from bestarm.designs.transductive import Transductive
 from bestarm.errors import BudgetError, InputError, UnknownNameError
 from bestarm.linalg import Candidates, span_coordinates
 from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
-from bestarm.sources import Source, open_source
-from bestarm.sources.memory import ArraySource
-from bestarm.sources.priced import PricedSource
-from bestarm.sources.views import gathered
+from bestarm.tables import Source, open_source
+from bestarm.tables.arms import Arms
+from bestarm.tables.memory import ArraySource
+from bestarm.tables.priced import PricedSource
+from bestarm.tables.views import gathered
 
 MOST_PAIRS = 300  # rows up to which all differences between rows are looked at
 ROUNDING = AutoRound()
@@ -72,7 +72,7 @@ def design(
 ) -> Allocation:
     """Say which rows of a table to measure, and how often, so that a linear model is known best after `pulls` pulls.
 
-    `table` is whatever `bestarm.sources.open_source` takes, a source, or `Arms`. "g" makes the worst error of an
+    `table` is whatever `bestarm.tables.open_source` takes, a source, or `Arms`. "g" makes the worst error of an
     estimated mean least and "d" the volume of the confidence ellipsoid; the same design does both (Kiefer and Wolfowitz
     1960). "xy" makes the worst error of a difference between two rows least, for up to 300 rows. Where a pull of row i
     costs c_i, information for the same money is made largest: pulls are proportional to w_i / c_i.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bestarm.errors import InputError
-from bestarm.sheet import LONGEST, MISSING
+from bestarm.tables.sheet import LONGEST, MISSING
 
 OURS = ("trial", "arm", "reward", "failed", "id")
 NOT_FAILED = MISSING | {"0", "no", "false"}

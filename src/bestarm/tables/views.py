@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bestarm.core import Array, namespace
 from bestarm.errors import ArmsError, InputError, UnknownNameError
-from bestarm.sources.memory import ArraySource
-from bestarm.sources.protocols import Combine, Done, Kernel, P, Rows, Source, beside, to_host
+from bestarm.tables.memory import ArraySource
+from bestarm.tables.source import Combine, Done, Kernel, P, Rows, Source, beside, to_host
 
 Index: TypeAlias = NDArray[np.int64]
 
@@ -60,7 +60,7 @@ class View:
 class SelectedSource(View):
     """The rows of a source that a mask `(K,)` keeps, in their order; `marks` count those kept before each step.
 
-    >>> from bestarm.sources.memory import ArraySource
+    >>> from bestarm.tables.memory import ArraySource
     >>> some = SelectedSource.of(ArraySource.of(np.arange(8.0).reshape(4, 2)), np.array([True, False, False, True]))
     >>> some.take(np.array([1])), some.origin(np.array([1]))
     (array([[6., 7.]]), array([3]))

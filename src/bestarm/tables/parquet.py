@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bestarm.core import Array
 from bestarm.errors import ArmsError, BestArmError, InputError, UnknownNameError
-from bestarm.sources.memory import check_unchanged, file_stamp
-from bestarm.sources.protocols import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold
+from bestarm.tables.memory import check_unchanged, file_stamp
+from bestarm.tables.source import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold
 
 READ_AHEAD = 1 << 20  # bytes that are read at once of one column
 

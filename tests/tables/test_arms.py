@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bestarm.arms
-from bestarm.arms import Arms, Column, Encoding
+import bestarm.tables.arms
 from bestarm.errors import ArmsError, UnknownNameError
+from bestarm.tables.arms import Arms, Column, Encoding
 
-CARS = Path(bestarm.arms.__file__).parent / "data/automobile.csv"
+CARS = Path(bestarm.__file__).parent / "data/automobile.csv"
 NUMBERS = ["curb_weight", "width", "engine_size", "city_mpg", "highway_mpg"]
 TABLE = "name,width,body,price\na,1,sedan,10\nb,2.5,wagon,?\nc,4,sedan,30\n"
 
@@ -114,9 +114,9 @@ def test_frames_with_numbers_for_names_and_exotic_nulls() -> None:
 def test_importing_arms_imports_no_frame_library() -> None:
     code = (
         "import sys; from importlib.util import spec_from_file_location as spec, module_from_spec as make;"
-        f"s = spec('arms_alone', {bestarm.arms.__file__!r}); m = make(s); sys.modules['arms_alone'] = m;"
+        f"s = spec('arms_alone', {bestarm.tables.arms.__file__!r}); m = make(s); sys.modules['arms_alone'] = m;"
         "sys.modules['bestarm'] = type(sys)('bestarm'); sys.modules['bestarm'].__path__ = "
-        f"[{str(Path(bestarm.arms.__file__).parent)!r}]; s.loader.exec_module(m);"
+        f"[{str(Path(bestarm.__file__).parent)!r}]; s.loader.exec_module(m);"
         "print({'pandas', 'polars', 'sklearn', 'scipy', 'narwhals'} & {*sys.modules})"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ import pytest
 
 from bestarm.designs.active import optimal_design
 from bestarm.errors import ArmsError, InputError
-from bestarm.sources import open_source
+from bestarm.tables import open_source
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bestarm.core import Array
 from bestarm.errors import ArmsError, InputError
-from bestarm.sources.protocols import (
+from bestarm.tables.source import (
     CACHE,
     Combine,
     Done,

@@ -164,13 +164,13 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 
 def _read_parquet(path: str | Path) -> Sheet:
-    from bestarm.sources.parquet import parquet_cells
+    from bestarm.tables.parquet import parquet_cells
 
     return Sheet(*parquet_cells(Path(path)))
 
 
 def _read_npy(path: str | Path) -> Sheet:
-    from bestarm.sources.memory import mapped
+    from bestarm.tables.memory import mapped
 
     table = mapped(Path(path))
     if table.ndim != 2 or table.dtype.kind not in "fiub":

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bestarm.core import Array
 from bestarm.errors import InputError
-from bestarm.sources.protocols import Combine, Done, Kernel, P, Rows, Source, beside, check_costs
-from bestarm.sources.views import View
+from bestarm.tables.source import Combine, Done, Kernel, P, Rows, Source, beside, check_costs
+from bestarm.tables.views import View
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bestarm.core import Array, namespace
 from bestarm.errors import ArmsError, InputError
-from bestarm.sources.protocols import (
+from bestarm.tables.source import (
     CACHE,
     STREAM,
     Combine,

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bestarm.core import Array
 from bestarm.errors import InputError, UnknownNameError
-from bestarm.sources.memory import ArraySource, MappedSource
-from bestarm.sources.priced import PricedSource
-from bestarm.sources.protocols import Source
+from bestarm.tables.memory import ArraySource, MappedSource
+from bestarm.tables.priced import PricedSource
+from bestarm.tables.source import Source
 
 
 def open_source(
@@ -45,7 +45,7 @@ def open_source(
     if not os.path.exists(path):  # False as well where a name is too long
         raise InputError(f"{path}: there is no such file or folder")
     if path.is_dir() or kind in (".parquet", ".pq"):
-        from bestarm.sources.parquet import ParquetSource
+        from bestarm.tables.parquet import ParquetSource
 
         return ParquetSource.of(path, columns, block_rows, memory, cost)
     if kind == ".npy":
@@ -61,7 +61,7 @@ def _of_array(table: Any, block_rows: int | None, memory: int | None) -> Source:
     if isinstance(table, np.ndarray):
         return ArraySource.of(table, block_rows=block_rows, memory=memory)
     if type(table).__module__.partition(".")[0] == "dask":
-        from bestarm.sources.daskarray import DaskSource
+        from bestarm.tables.dask import DaskSource
 
         return DaskSource.of(table, block_rows, memory)
     if hasattr(table, "__array_namespace__") or type(table).__module__.partition(".")[0] in ("torch", "cupy"):

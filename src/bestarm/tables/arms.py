@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bestarm.errors import ArmsError, UnknownNameError
 from bestarm.numbers import LARGEST_VALUE
-from bestarm.sheet import MISSING, Floats, Sheet, as_number, as_text, read_csv, read_file, read_frame, unique
+from bestarm.tables.sheet import MISSING, Floats, Sheet, as_number, as_text, read_csv, read_file, read_frame, unique
 
 Names: TypeAlias = Iterable[str] | None
 
