@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import bestarm.tables.arms
 from bestarm.errors import ArmsError, UnknownNameError
-from bestarm.tables.arms import Arms, Column, Encoding
+from bestarm.tables.arms import Arms
+from bestarm.tables.encoding import Column, Encoding
 
 CARS = Path(bestarm.__file__).parent / "data/automobile.csv"
 NUMBERS = ["curb_weight", "width", "engine_size", "city_mpg", "highway_mpg"]

@@ -12,8 +12,7 @@ import numpy as np
 from bestarm.errors import ArmsError, InputError, UnknownNameError
 from bestarm.tables import Source, open_source
 from bestarm.tables.parquet import ParquetSource, parquet_shape
-from bestarm.tables.priced import PricedSource
-from bestarm.tables.views import ColumnsSource, InterceptSource, WatchedSource, gathered
+from bestarm.tables.views import ColumnsSource, InterceptSource, PricedSource, WatchedSource, gathered
 
 SMALL = 100_000  # rows up to which a table is read as a whole, with ids, categories and all policies
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}

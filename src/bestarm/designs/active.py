@@ -28,8 +28,8 @@ from bestarm.designs.sweep import all_leverages
 from bestarm.errors import ArmsError, InputError
 from bestarm.linalg import Candidates, one_thread
 from bestarm.tables.memory import ArraySource
-from bestarm.tables.priced import PricedSource
 from bestarm.tables.source import Source, beside, to_host
+from bestarm.tables.views import PricedSource
 
 IDLE = 5  # passes in a row without a better design after which rounding errors are all that is left
 

@@ -20,8 +20,7 @@ from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
 from bestarm.tables import Source, open_source
 from bestarm.tables.arms import Arms
 from bestarm.tables.memory import ArraySource
-from bestarm.tables.priced import PricedSource
-from bestarm.tables.views import gathered
+from bestarm.tables.views import PricedSource, gathered
 
 MOST_PAIRS = 300  # rows up to which all differences between rows are looked at
 ROUNDING = AutoRound()

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from bestarm.core import Array
 from bestarm.errors import InputError, UnknownNameError
 from bestarm.tables.memory import ArraySource, MappedSource
-from bestarm.tables.priced import PricedSource
 from bestarm.tables.source import Source
+from bestarm.tables.views import PricedSource
 
 
 def open_source(

@@ -1,16 +1,16 @@
-"""Sources made of another: some of its rows, some of its columns, a constant in front, a watcher."""
+"""Sources made of another: some of its rows, some of its columns, a constant in front, prices, a watcher."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bestarm.core import Array, namespace
 from bestarm.errors import ArmsError, InputError, UnknownNameError
 from bestarm.tables.memory import ArraySource
-from bestarm.tables.source import Combine, Done, Kernel, P, Rows, Source, beside, to_host
+from bestarm.tables.source import Combine, Done, Kernel, P, Rows, Source, beside, check_costs, to_host
 
 Index: TypeAlias = NDArray[np.int64]
 
@@ -238,6 +238,52 @@ class _Extended(Generic[P]):
 
     def part(self, start: int, stop: int) -> "_Extended[P]":
         return _Extended(_part(self.kernel, start, stop))
+
+
+@dataclass(frozen=True)
+class PricedSource(View):
+    """The rows x_i / √c_i of a source, where a pull of row i costs c_i."""
+
+    prices: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, source: Source, costs: ArrayLike) -> "PricedSource":
+        """Check costs `(K,)`: one positive number for each row."""
+        try:
+            prices = np.asarray(costs, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"costs: expected one number for each row; {error}") from error
+        if prices.shape != (source.rows,):
+            raise InputError(f"costs: {source.rows} numbers expected, one for each row; the shape is {prices.shape}")
+        check_costs(prices, 0, source)
+        return cls(source, prices)
+
+    def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
+        return self.source.sweep(_Divided(kernel, self.prices), combine, done)
+
+    def take(self, index: Index) -> Rows:
+        return np.asarray(self.source.take(index) / np.sqrt(self.prices[index])[:, None])
+
+    def costs(self, index: Index) -> NDArray[np.float64] | None:
+        return self.prices[index]
+
+
+@dataclass(frozen=True)
+class _Divided(Generic[P]):
+    """A kernel over divided rows; `prices` are those of the rows from `first` on."""
+
+    kernel: Kernel[P]
+    prices: NDArray[np.float64]
+    first: int = 0
+
+    def __call__(self, block: Array, start: int) -> P:
+        at = start - self.first
+        roots = np.sqrt(self.prices[at : at + block.shape[0]])
+        return self.kernel(block / beside(roots, block)[:, None], start)
+
+    def part(self, start: int, stop: int) -> "_Divided[P]":
+        """Return the kernel of rows `start` to `stop` alone, so that no more prices travel to a worker."""
+        return _Divided(_part(self.kernel, start, stop), self.prices[start - self.first : stop - self.first], start)
 
 
 @dataclass(frozen=True)
