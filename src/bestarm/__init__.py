@@ -11,6 +11,7 @@ from bestarm.errors import BestArmError
 from bestarm.linalg import Candidates
 from bestarm.plan import plan
 from bestarm.play import Round, Run, play
+from bestarm.tables import open_table
 from bestarm.tables.arms import Arms
 from bestarm.version import __version__ as __version__
 
@@ -56,6 +57,7 @@ __all__ = [
     "load_study",
     "model",
     "names",
+    "open_table",
     "plan",
     "play",
     "policy",

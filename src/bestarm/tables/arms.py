@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from bestarm.errors import ArmsError, UnknownNameError
 from bestarm.numbers import LARGEST_VALUE
 from bestarm.tables.encoding import Column, Encoding
-from bestarm.tables.sheet import MISSING, Floats, Sheet, as_text, read_csv, read_file, read_frame, unique
+from bestarm.tables.sheet import MISSING, Floats, Frame, Sheet, as_text, chosen, read_csv, read_file, unique
 
 Names: TypeAlias = Iterable[str] | None
 
@@ -69,16 +69,12 @@ class Arms:
         cost: str | None = None,
     ) -> "Arms":
         """Take arms from an eager data frame: pandas, polars, or another that narwhals knows."""
-        sheet = frame if isinstance(frame, Sheet) else read_frame(frame)
+        sheet = frame if isinstance(frame, Sheet) else Frame.of(frame).sheet()
         count = len(next(iter(sheet.columns.values()), ()))
         if not count:
             raise ArmsError("no arms: the table has no rows")
-        others = sheet.known(name for name in (id, cost) if name is not None)
-        rest = [name for name in sheet.columns if name not in others]
-        chosen, left, texts = map(sheet.known, (rest if features is None else features, exclude, categorical))
-        fitted = [Column.of(sheet, name, name in texts, scale, intercept) for name in chosen if name not in left]
-        if not fitted:
-            raise ArmsError(f"no column is left to be a feature, of {shorten(list(sheet.columns))}")
+        used, texts = chosen(sheet.columns, features, exclude, (id, cost)), sheet.known(categorical)
+        fitted = [Column.of(sheet, name, name in texts, scale, intercept) for name in used]
         parts = {one: one.encode(sheet) for one in fitted}
         kept = [one for one in fitted if (parts[one] != parts[one][:1]).any()] or fitted[: not intercept]
         constant = {*fitted} - {*kept}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bestarm.core import Array
 from bestarm.errors import ArmsError, BestArmError, InputError, UnknownNameError
 from bestarm.tables.memory import check_unchanged, file_stamp
-from bestarm.tables.source import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold
+from bestarm.tables.source import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold, numbered
 
 READ_AHEAD = 1 << 20  # bytes that are read at once of one column
 
@@ -40,6 +40,7 @@ class ParquetSource:
     memory: int | None
     dtype: np.dtype[Any]
     cost: str | None = None
+    id: str | None = None
 
     @classmethod
     def of(
@@ -49,6 +50,7 @@ class ParquetSource:
         block_rows: int | None = None,
         memory: int | None = None,
         cost: str | None = None,
+        id: str | None = None,
     ) -> "ParquetSource":
         """Read the footers of a file, or of all *.parquet files of a folder; no row is read yet."""
         paths, parts, schemas = _footers(path)
@@ -60,7 +62,7 @@ class ParquetSource:
             raise ArmsError(f"{path}: there are no rows; at least one is needed")
         single = all(kind == np.dtype(np.float32) for kind in kinds)
         length = block_length(len(chosen), block_rows, memory, STREAM)
-        return cls(tuple(parts), chosen, length, memory, np.dtype(np.float32 if single else np.float64), cost)
+        return cls(tuple(parts), chosen, length, memory, np.dtype(np.float32 if single else np.float64), cost, id)
 
     @property
     def rows(self) -> int:
@@ -94,6 +96,15 @@ class ParquetSource:
             return None
         alone = replace(self, names=(self.cost,), cost=None, dtype=np.dtype(np.float64))
         return np.asarray(alone.take(index)[:, 0])
+
+    def ids(self, index: NDArray[np.int64]) -> list[str]:
+        if self.id is None:
+            return numbered(index)
+        cells = self.texts(self.id, index)
+        for row, cell in zip(index, cells, strict=True):
+            if not cell:
+                raise ArmsError(f"{self.place(int(row))}, column {self.id!r}: the id is missing")
+        return cells
 
     def texts(self, name: str, index: NDArray[np.int64]) -> list[str]:
         """Return the cells of any column, such as one of ids, in rows `index` `(m,)`; "" where one is missing."""

@@ -5,7 +5,7 @@ import io
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -35,11 +35,7 @@ class Sheet:
 
     def known(self, names: Iterable[str]) -> list[str]:
         """Return `names` once each, or refuse one that is not a column."""
-        listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
-        for name in listed:
-            if name not in self.columns:
-                raise ArmsError(str(UnknownNameError("column", str(name), self.columns)))
-        return listed
+        return known(self.columns, names)
 
     def error(self, row: int, name: str, expected: str, way_out: str) -> ArmsError:
         """Return an error that says where a cell is, what it holds, and what was expected there."""
@@ -62,6 +58,28 @@ class Sheet:
                 expected = f"one of the levels {shorten(known)}" if known else "a level"
                 raise self.error(row, name, expected, "or exclude the column")
         return self.columns[name]
+
+
+def known(columns: Collection[str], names: Iterable[str]) -> list[str]:
+    """Return `names` once each, or refuse one that is not among the columns."""
+    listed = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    for name in listed:
+        if name not in columns:
+            raise ArmsError(str(UnknownNameError("column", str(name), columns)))
+    return listed
+
+
+def chosen(
+    columns: Collection[str], features: Iterable[str] | None, exclude: Iterable[str], apart: Iterable[str | None]
+) -> list[str]:
+    """Return the columns that are features: those named, or all but those `apart`, and none to exclude."""
+    others = known(columns, (name for name in apart if name is not None))
+    wanted = [name for name in columns if name not in others] if features is None else known(columns, features)
+    left = known(columns, exclude)
+    found = [name for name in wanted if name not in left]
+    if not found:
+        raise ArmsError(f"no column is left to be a feature, of {shorten(list(columns))}")
+    return found
 
 
 def as_text(cell: object) -> str:
@@ -98,16 +116,46 @@ def _encodes(text: str) -> bool:
         return False
 
 
-def read_frame(frame: Any) -> Sheet:
-    """Read an eager data frame: pandas, polars, or another that narwhals knows."""
-    import narwhals.stable.v1 as nw
+@dataclass(frozen=True)
+class Frame:
+    """An eager data frame, of pandas, polars, or another library that narwhals knows, by columns."""
 
-    try:
-        columns = list(nw.from_native(frame, eager_only=True).iter_columns())
-    except (TypeError, ValueError) as error:
-        raise ArmsError(f"expected an eager data frame such as pandas or polars; {error}") from error
-    zips = {str(one.name): zip(one.to_list(), one.is_null().to_list(), strict=True) for one in columns}
-    return Sheet({name: ["" if null else as_text(cell) for cell, null in some] for name, some in zips.items()})
+    columns: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, frame: Any) -> "Frame":
+        """Take a frame, or refuse what is none."""
+        import narwhals.stable.v1 as nw
+
+        try:
+            columns = nw.from_native(frame, eager_only=True).iter_columns()
+        except (TypeError, ValueError) as error:
+            raise ArmsError(f"expected an eager data frame such as pandas or polars; {error}") from error
+        return cls({str(one.name): one for one in columns})
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def texts(self, name: str) -> list[str]:
+        """Return the cells of a column as text, "" where one is missing."""
+        column = self.columns[name]
+        cells = zip(column.to_list(), column.is_null().to_list(), strict=True)
+        return ["" if null else as_text(cell) for cell, null in cells]
+
+    def numbers(self, names: Iterable[str]) -> Floats:
+        """Return columns of numbers `(K, d)`, NaN where a cell is missing."""
+        import narwhals.stable.v1 as nw
+
+        for name in names:
+            kind = self.columns[name].dtype
+            if not (kind.is_numeric() or kind == nw.Boolean):
+                raise ArmsError(f"the frame, column {name!r}: expected numbers, found the type {kind}; leave it out")
+        return np.column_stack([self.columns[name].cast(nw.Float64).to_numpy() for name in names])
+
+    def sheet(self) -> Sheet:
+        """Return all cells as text."""
+        return Sheet({name: self.texts(name) for name in self.columns})
 
 
 def read_file(path: str | Path) -> Sheet:

@@ -52,6 +52,9 @@ class View:
     def costs(self, index: Index) -> NDArray[np.float64] | None:
         return self.source.costs(index)
 
+    def ids(self, index: Index) -> list[str]:
+        return self.source.ids(index)
+
     def place(self, row: int) -> str:
         return self.source.place(row)
 
@@ -91,6 +94,9 @@ class SelectedSource(View):
 
     def costs(self, index: Index) -> NDArray[np.float64] | None:
         return self.source.costs(self.origin(index))
+
+    def ids(self, index: Index) -> list[str]:
+        return self.source.ids(self.origin(index))
 
     def place(self, row: int) -> str:
         return self.source.place(int(self.origin(np.array([row]))[0]))
@@ -287,6 +293,16 @@ class _Divided(Generic[P]):
 
 
 @dataclass(frozen=True)
+class NamedSource(View):
+    """A source whose rows are called by what `names_of` says of rows `(m,)`."""
+
+    names_of: Callable[[Index], list[str]]
+
+    def ids(self, index: Index) -> list[str]:
+        return self.names_of(index)
+
+
+@dataclass(frozen=True)
 class WatchedSource(View):
     """A source that tells `watch(rows_done, rows)` how far each pass is."""
 
@@ -314,6 +330,9 @@ class CopiedSource(View):
 
     def costs(self, index: Index) -> NDArray[np.float64] | None:
         return self.original.costs(index)
+
+    def ids(self, index: Index) -> list[str]:
+        return self.original.ids(index)
 
     def place(self, row: int) -> str:
         return self.original.place(row)
