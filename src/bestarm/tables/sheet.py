@@ -89,11 +89,16 @@ def as_text(cell: object) -> str:
 
 def as_number(cell: str) -> float:
     """Return the finite number a cell holds, else NaN."""
+    value = as_float(cell)
+    return value if math.isfinite(value) else math.nan
+
+
+def as_float(cell: str) -> float:
+    """Return the number a cell holds, infinities among them, else NaN."""
     try:
-        value = math.nan if "_" in cell else float(cell)  # Python alone reads 1_000 as a number
+        return math.nan if "_" in cell else float(cell)  # Python alone reads 1_000 as a number
     except ValueError:
         return math.nan
-    return value if math.isfinite(value) else math.nan
 
 
 def unique(kind: str, what: str, names: Iterable[str]) -> dict[str, int]:
@@ -170,7 +175,7 @@ def read_csv(path: str | Path) -> Sheet:
     records: list[tuple[str, list[str]]] = []
     try:
         with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as file:
-            lines = list(_lines(file, source))
+            lines = list(lines_of(file, source))
         reader, line = csv.reader(lines, delimiter=_delimiter(lines), strict=True, skipinitialspace=True), 1
         for record in reader:
             if len(record) > 1 or any(record):
@@ -190,15 +195,16 @@ def read_csv(path: str | Path) -> Sheet:
     return Sheet(columns, [place for place, _ in rows])
 
 
-def _lines(file: IO[bytes], source: str) -> Iterator[str]:
+def lines_of(file: IO[bytes], source: str, each: str = "arm") -> Iterator[str]:
     """Yield the lines of a file in UTF-8 with their ends; one that is too long is not read to its end."""
     number, coding = 0, "utf-8-sig"
     while data := file.readline(LONGEST + 1):
         number += 1
         if len(data) > LONGEST:
-            raise ArmsError(f"{source}, line {number}: more than {LONGEST:,} bytes; a table has a line for each arm")
+            raise ArmsError(f"{source}, line {number}: more than {LONGEST:,} bytes; a table has a line for each {each}")
         if b"\0" in data:
-            raise ArmsError(f"{source}, line {number}: expected a CSV file in UTF-8, found a NUL character")
+            why = "found a NUL character: this is no text, or UTF-16 without its mark"
+            raise ArmsError(f"{source}, line {number}: expected a CSV file in UTF-8, {why}")
         yield from io.StringIO(data.decode(coding), newline="")  # a return alone ends a line as well
         coding = "utf-8"
 
