@@ -1,6 +1,5 @@
 """How the columns of a table become features: it can be printed, stored, and applied to new rows."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.errors import ArmsError, UnknownNameError
-from bestarm.tables.sheet import MISSING, Floats, Sheet, as_number, as_text
+from bestarm.tables.sheet import Floats, Sheet, as_text
 
 FEW_LEVELS = 20  # as many as this are plausible in any table, however short
 SCALES: dict[str, Callable[[Floats], tuple[float, float]]] = {
@@ -33,18 +32,16 @@ class Column:
         """Return how to encode a column: a number if half of its cells are, unless it is to be `text`."""
         if scale not in SCALES:
             raise UnknownNameError("scale", scale, SCALES)
-        there = [cell for cell in sheet.columns[name] if cell.lower() not in MISSING]
-        # A decimal comma counts as a number here, so that it is refused rather than read as a level.
-        numeric = sum(not math.isnan(as_number(cell.replace(",", "."))) for cell in there)
-        if there and 2 * numeric >= len(there) and not text:
+        there, numeric = sheet.counts(name)
+        if there and 2 * numeric >= there and not text:
             values = sheet.numbers(name)
             # A constant has no spread to divide by, and stays as it is.
             with np.errstate(all="ignore"):
                 return cls(name, *SCALES["none" if (values == values[0]).all() else scale](values))
         levels = tuple(sorted(set(sheet.texts(name))))
-        if len(levels) > max(FEW_LEVELS, len(there) / 2) and not text:
+        if len(levels) > max(FEW_LEVELS, there / 2) and not text:
             hint = "use it as id=, exclude= it, or name it categorical"
-            raise ArmsError(f"column {name!r}: too many levels, {len(levels)} in {len(there)} arms; {hint}")
+            raise ArmsError(f"column {name!r}: too many levels, {len(levels)} in {there} arms; {hint}")
         return cls(name, levels=levels, baseline=levels[0] if intercept else None)
 
     @property

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bestarm.core import Array
 from bestarm.errors import ArmsError, BestArmError, InputError, UnknownNameError
 from bestarm.tables.memory import check_unchanged, file_stamp
+from bestarm.tables.sheet import Numbers
 from bestarm.tables.source import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold, numbered
 
 READ_AHEAD = 1 << 20  # bytes that are read at once of one column
@@ -188,23 +189,34 @@ def parquet_shape(path: Path) -> tuple[int, tuple[str, ...]]:
     return sum(part.rows for part in parts), tuple(schemas[0])
 
 
-def parquet_cells(path: Path) -> tuple[dict[str, list[str]], list[str]]:
-    """Return all columns of a file or folder as text, "" where a cell is missing, and how to call each row."""
+def parquet_cells(path: Path) -> tuple[dict[str, Sequence[str]], list[str]]:
+    """Return all columns of a file or folder, "" where a cell is missing, and how to call each row."""
     _, parts, schemas = _footers(path)
-    cells: dict[str, list[str]] = {name: [] for name in schemas[0]}
+    columns: dict[str, list[Any]] = {name: [] for name in schemas[0]}
     places: list[str] = []
     for part in parts:
         with _opened(part.path) as file:
-            for name in cells:
+            for name, pieces in columns.items():
                 if name not in file.schema_arrow.names:
                     raise ArmsError(f"{part.path}: {UnknownNameError('column', name, file.schema_arrow.names)}")
-                found = file.read(columns=[name]).column(name).to_pylist()
-                if len(found) != part.rows:
-                    raise ArmsError(f"{part.path}, column {name!r}: {part.rows} rows expected; {len(found)} found")
-                cells[name] += [_text(cell) for cell in found]
+                pieces.append(file.read(columns=[name]).column(name))
+                if len(pieces[-1]) != part.rows:
+                    raise ArmsError(f"{part.path}, column {name!r}: {part.rows} rows expected; {len(pieces[-1])} found")
         where = [group for group, count in enumerate(part.groups) for _ in range(count)]
         places += [f"{part.path}: row {row}, row group {group}" for row, group in enumerate(where, 1)]
-    return cells, places
+    with _sound(path):
+        return {name: _cells(pieces) for name, pieces in columns.items()}, places
+
+
+def _cells(pieces: Sequence[Any]) -> Sequence[str]:
+    """Return a column's pieces as numbers, where all are and none is missing, else as text."""
+    import pyarrow.types as types
+
+    kind = pieces[0].type
+    numeric = types.is_integer(kind) or types.is_floating(kind)
+    if numeric and all(piece.type == kind and not piece.null_count for piece in pieces):
+        return Numbers(np.concatenate([piece.to_numpy() for piece in pieces]))
+    return [_text(cell) for piece in pieces for cell in piece.to_pylist()]
 
 
 def _text(cell: object) -> str:

@@ -26,6 +26,23 @@ LONGEST = 1 << 26  # bytes of a line: a million columns, not a file without ends
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # 131,072 characters else, which a text may have
 
 
+@dataclass(frozen=True, eq=False)
+class Numbers(Sequence[str]):
+    """A column of numbers `(K,)`, each as text where somebody reads it."""
+
+    values: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, self.values.tolist())
+
+    def __getitem__(self, at: Any) -> Any:
+        found = self.values[at]
+        return list(map(str, found.tolist())) if isinstance(at, slice) else str(found.item())
+
+
 @dataclass(frozen=True)
 class Sheet:
     """Columns of text cells, and what to call each row in an error."""
@@ -45,11 +62,20 @@ class Sheet:
 
     def numbers(self, name: str, way_out: str = "exclude the column, or name it categorical") -> Floats:
         """Return a column as finite numbers `(K,)`, or refuse the first cell that is none."""
-        values = np.array([as_number(cell) for cell in self.columns[name]], dtype=float)
+        values = as_numbers(self.columns[name])
         for row in np.flatnonzero(np.isnan(values))[:1]:
             comma = not math.isnan(as_number(self.columns[name][row].replace(",", ".")))
             raise self.error(row, name, "a number" + ", with a decimal point as in 1.5" * comma, way_out)
         return values
+
+    def counts(self, name: str) -> tuple[int, int]:
+        """Return how many cells of a column hold something, and how many of those a number."""
+        cells = self.columns[name]
+        if isinstance(cells, Numbers):
+            return int(np.count_nonzero(~np.isnan(cells.values))), int(np.count_nonzero(np.isfinite(cells.values)))
+        there = [cell for cell in cells if cell.lower() not in MISSING]
+        # A decimal comma counts as a number here, so that it is refused rather than read as a level.
+        return len(there), sum(not math.isnan(as_number(cell.replace(",", "."))) for cell in there)
 
     def texts(self, name: str, known: Sequence[str] = ()) -> Sequence[str]:
         """Return a column as levels, none missing and all among those `known`, where given."""
@@ -91,6 +117,14 @@ def as_number(cell: str) -> float:
     """Return the finite number a cell holds, else NaN."""
     value = as_float(cell)
     return value if math.isfinite(value) else math.nan
+
+
+def as_numbers(cells: Sequence[str]) -> Floats:
+    """Return the finite numbers that cells `(K,)` hold, else NaN."""
+    if isinstance(cells, Numbers):
+        values = cells.values.astype(np.float64)
+        return np.where(np.isfinite(values), values, np.nan)
+    return np.array([as_number(cell) for cell in cells], dtype=np.float64)
 
 
 def as_float(cell: str) -> float:
@@ -142,10 +176,13 @@ class Frame:
     def rows(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
-    def texts(self, name: str) -> list[str]:
+    def texts(self, name: str) -> Sequence[str]:
         """Return the cells of a column as text, "" where one is missing."""
         column = self.columns[name]
-        cells = zip(column.to_list(), column.is_null().to_list(), strict=True)
+        missing, kind = column.is_null(), column.dtype
+        if (kind.is_integer() or kind.is_float()) and not missing.any():
+            return Numbers(np.array(column.to_numpy()))
+        cells = zip(column.to_list(), missing.to_list(), strict=True)
         return ["" if null else as_text(cell) for cell, null in cells]
 
     def numbers(self, names: Iterable[str]) -> Floats:
@@ -229,7 +266,8 @@ def _read_npy(path: str | Path) -> Sheet:
     table = mapped(Path(path))
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise ArmsError(f"{path}: expected K rows of d numbers; found the shape {table.shape} of {table.dtype}")
-    columns = {f"x{j}": [str(cell) for cell in column.tolist()] for j, column in enumerate(table.T, 1)}
+    cells = (list(map(str, one.tolist())) if one.dtype.kind == "b" else Numbers(np.array(one)) for one in table.T)
+    columns = {f"x{j}": column for j, column in enumerate(cells, 1)}
     return Sheet(columns, [f"{path}: row {row}" for row in range(1, len(table) + 1)])
 
 
