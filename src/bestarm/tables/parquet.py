@@ -19,7 +19,7 @@ READ_AHEAD = 1 << 20  # bytes that are read at once of one column
 
 
 @dataclass(frozen=True)
-class Part:
+class ParquetPart:
     """One file: its rows by row group, and what it looked like when it was opened."""
 
     path: Path
@@ -35,7 +35,7 @@ class Part:
 class ParquetSource:
     """Columns `names` of Parquet files, in the order of the files' names, divided by √cost where a cost is named."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ParquetPart, ...]
     names: tuple[str, ...]
     block_rows: int
     memory: int | None
@@ -137,10 +137,10 @@ class ParquetSource:
         for part in self.parts:
             check_unchanged(part.path, part.stamp)
 
-    def _first_of(self, part: Part) -> int:
+    def _first_of(self, part: ParquetPart) -> int:
         return sum(one.rows for one in self.parts[: self.parts.index(part)])
 
-    def _groups(self) -> Iterator[tuple[Part, int, int, int]]:
+    def _groups(self) -> Iterator[tuple[ParquetPart, int, int, int]]:
         start = 0
         for part in self.parts:
             for group, count in enumerate(part.groups):
@@ -223,13 +223,13 @@ def _text(cell: object) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def _footers(path: Path) -> tuple[list[Path], list[Part], list[dict[str, Any]]]:
+def _footers(path: Path) -> tuple[list[Path], list[ParquetPart], list[dict[str, Any]]]:
     """Return the files of a path, their row groups, and the types of their columns by name."""
     parquet = pyarrow_parquet()
     paths = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not paths:
         raise ArmsError(f"{path}: expected *.parquet files in this folder; found none")
-    parts: list[Part] = []
+    parts: list[ParquetPart] = []
     schemas: list[dict[str, Any]] = []
     for one in paths:
         stamp = file_stamp(one)
@@ -243,7 +243,7 @@ def _footers(path: Path) -> tuple[list[Path], list[Part], list[dict[str, Any]]]:
             if min(groups, default=0) < 0:
                 raise ArmsError(f"{one}: expected a Parquet file; a row group claims {min(groups)} rows")
         schemas.append(schema)
-        parts.append(Part(one, groups, stamp))
+        parts.append(ParquetPart(one, groups, stamp))
     return paths, parts, schemas
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeAlias
 
 import numpy as np
@@ -195,23 +196,28 @@ class ColumnsSource(View):
         return tuple(self.source.names[j] for j in self.chosen)
 
     def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
-        return self.source.sweep(_Choosing(kernel, self.chosen), combine, done)
+        return self.source.sweep(_Changed(kernel, partial(_some, self.chosen)), combine, done)
 
     def take(self, index: Index) -> Rows:
         return np.asarray(self.source.take(index)[:, list(self.chosen)])
 
 
 @dataclass(frozen=True)
-class _Choosing(Generic[P]):
+class _Changed(Generic[P]):
+    """A kernel over blocks that are changed first."""
+
     kernel: Kernel[P]
-    chosen: tuple[int, ...]
+    change: Callable[[Array], Array]
 
     def __call__(self, block: Array, start: int) -> P:
-        xp = namespace(block)
-        return self.kernel(xp.take(block, beside(np.array(self.chosen), block), axis=1), start)
+        return self.kernel(self.change(block), start)
 
-    def part(self, start: int, stop: int) -> "_Choosing[P]":
-        return _Choosing(_part(self.kernel, start, stop), self.chosen)
+    def part(self, start: int, stop: int) -> "_Changed[P]":
+        return _Changed(_part(self.kernel, start, stop), self.change)
+
+
+def _some(chosen: tuple[int, ...], block: Array) -> Array:
+    return namespace(block).take(block, beside(np.array(chosen), block), axis=1)
 
 
 @dataclass(frozen=True)
@@ -227,23 +233,16 @@ class InterceptSource(View):
         return ("intercept", *self.source.names)
 
     def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
-        return self.source.sweep(_Extended(kernel), combine, done)
+        return self.source.sweep(_Changed(kernel, _with_ones), combine, done)
 
     def take(self, index: Index) -> Rows:
         found = self.source.take(index)
         return np.concatenate([np.ones_like(found[:, :1]), found], axis=1)
 
 
-@dataclass(frozen=True)
-class _Extended(Generic[P]):
-    kernel: Kernel[P]
-
-    def __call__(self, block: Array, start: int) -> P:
-        xp = namespace(block)
-        return self.kernel(xp.concat([xp.ones_like(block[:, :1]), block], axis=1), start)
-
-    def part(self, start: int, stop: int) -> "_Extended[P]":
-        return _Extended(_part(self.kernel, start, stop))
+def _with_ones(block: Array) -> Array:
+    xp = namespace(block)
+    return xp.concat([xp.ones_like(block[:, :1]), block], axis=1)
 
 
 @dataclass(frozen=True)
