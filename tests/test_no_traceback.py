@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 
 from bestarm import catalog, create_study
-from bestarm.arms import Arms
 from bestarm.cli import main
 from bestarm.errors import ArmsError
 from bestarm.numbers import LARGEST_WHOLE
-from bestarm.sheet import LONGEST, read_csv
+from bestarm.tables.arms import Arms
+from bestarm.tables.sheet import LONGEST, read_csv
 
 ROWS = [(f"a{i}", i / 10, "xy"[i % 2], i % 3) for i in range(6)]
 TABLE = "code,size,kind,mean\n" + "".join(f"{i},{s},{k},{m}\n" for i, s, k, m in ROWS)
@@ -215,7 +215,7 @@ MEASURED = """
 import resource, sys
 from pathlib import Path
 from bestarm.errors import ArmsError
-from bestarm.sheet import read_csv
+from bestarm.tables.sheet import read_csv
 try:
     read_csv(sys.argv[1])
 except ArmsError as error:

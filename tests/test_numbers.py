@@ -13,13 +13,13 @@ from hypothesis import given
 
 from bestarm import catalog, create_study, instances, load_study
 from bestarm import run as ran
-from bestarm.arms import Arms
 from bestarm.cli import main
 from bestarm.core import Problem
 from bestarm.errors import BestArmError, InputError
 from bestarm.numbers import LARGEST_VALUE, LARGEST_WHOLE, generator, real, shown, whole
 from bestarm.play import play
 from bestarm.pulling import checked
+from bestarm.tables.arms import Arms
 
 KINDS = [np.int8, np.int64, np.uint64, np.float32, np.float64, np.array, np.longdouble, Fraction, Decimal, int, float]
 NONE = [

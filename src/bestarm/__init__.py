@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
 from bestarm.catalog import model, names, policy
 from bestarm.core import Policy, Problem, Pulls, Tally, Totals
@@ -12,6 +11,8 @@ from bestarm.errors import BestArmError
 from bestarm.linalg import Candidates
 from bestarm.plan import plan
 from bestarm.play import Round, Run, play
+from bestarm.tables import open_table
+from bestarm.tables.arms import Arms
 from bestarm.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ __all__ = [
     "load_study",
     "model",
     "names",
+    "open_table",
     "plan",
     "play",
     "policy",

@@ -12,7 +12,6 @@ from scipy.stats import binom
 from bestarm import catalog
 from bestarm.answer.checks import check_fit
 from bestarm.answer.draws import posterior
-from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Gaussian
 from bestarm.cli import main
 from bestarm.core import Tally
@@ -24,6 +23,7 @@ from bestarm.study import create_study, load_study, open_storage
 from bestarm.study.driver import Driver
 from bestarm.study.history import look_back
 from bestarm.study.report import page
+from bestarm.tables.arms import Arms
 
 
 def curve(x):

@@ -10,12 +10,12 @@ import click
 import numpy as np
 
 from bestarm import catalog, pulling
-from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.cli import big
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
 from bestarm.cli.options import accounted, warnings_said
 from bestarm.cli.request import Request
+from bestarm.cli.tables import reading, table_options
 from bestarm.core import Problem, Pullable, variance_of_noise, whole_budget
 from bestarm.errors import BudgetWarning, InputError
 from bestarm.models.glm import GLM, Logistic
@@ -24,6 +24,7 @@ from bestarm.study.history import look_back
 from bestarm.study.report import checked
 from bestarm.study.running import begin, make
 from bestarm.study.study import Study
+from bestarm.tables.arms import Arms
 
 LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
 
@@ -31,18 +32,7 @@ LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
 @main.command()
 @click.argument("arms_file", metavar="ARMS.csv|.parquet|.npy")
 @click.option("--budget", type=int, required=True, help="Pulls to spend, never one more.")
-@click.option("--id", "id_column", help="Column that names the arms; row numbers otherwise.")
-@click.option("--label", multiple=True, help="Column to show beside an arm's id (repeatable).")
-@click.option("--feature", multiple=True, help="Column to use as a feature (repeatable); all others otherwise.")
-@click.option("--exclude", multiple=True, help="Column not to use as a feature (repeatable).")
-@click.option("--categorical", multiple=True, help="Column of categories though it holds numbers (repeatable).")
-@click.option(
-    "--scale",
-    type=click.Choice(["none", "minmax", "standard"]),
-    default="none",
-    help="Scale numeric features; minmax scales a simulated column to [0, 1] too.",
-)
-@click.option("--intercept", is_flag=True, help="Add a constant feature.")
+@table_options(scale="Scale numeric features; minmax scales a simulated column to [0, 1] too.")
 @click.option("--simulate", metavar="COLUMN", help="Take this column as the true means and simulate rewards.")
 @click.option(
     "--missing", type=click.Choice(["error", "mean", "drop"]), default="error", help="Blanks in the simulated column."
@@ -143,16 +133,8 @@ def _policy(asked: Request) -> dict[str, Any]:
 
 def _arms(asked: Request) -> tuple[Arms, Any]:
     """Return the arms of the table and, where rewards are simulated, their true means `(K,)`."""
-    apart = {*asked.exclude, *asked.label, *([asked.simulate] if asked.simulate else [])}
-    arms = Arms.from_file(
-        asked.arms_file,
-        id=asked.id_column,
-        features=asked.feature or None,
-        exclude=() if asked.feature else tuple(sorted(apart - {asked.id_column})),
-        categorical=asked.categorical,
-        scale=asked.scale,
-        intercept=asked.intercept,
-    )
+    read = reading(vars(asked), apart=asked.simulate or None)
+    arms = Arms.from_file(asked.arms_file, **read)
     if asked.simulate is None:
         return arms, None
     if asked.missing == "drop":

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm import catalog, spec
-from bestarm.arms import Arms
 from bestarm.core import Problem
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.numbers import fresh_seed, real, whole
@@ -25,6 +24,7 @@ from bestarm.study.places import plain, reference
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
 from bestarm.study.study import Study
+from bestarm.tables.arms import Arms
 from bestarm.version import __version__
 
 MANY = 1000  # pulls of each arm, and a budget is like any larger one

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.arms import Arms, Encoding
 from bestarm.errors import BestArmError, BudgetError, InputError
 from bestarm.numbers import real, whole
 from bestarm.study import asking, corrections, results, table
@@ -17,6 +16,8 @@ from bestarm.study.rounds import as_ranges
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record, Storage
 from bestarm.study.trials import Batch, Trial, id_of
+from bestarm.tables.arms import Arms
+from bestarm.tables.encoding import Encoding
 
 Make = Callable[[StudyState], Sequence[Record]]
 Told = tuple[Iterable[Record], Iterable[Record]]  # results, failures
