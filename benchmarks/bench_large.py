@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.bench_designs import peak
 from bestarm import catalog
 from bestarm.bandits import Bandit, Gaussian
-from bestarm.play import play, play_source
+from bestarm.play import play
 from bestarm.policies.streamed import BigProblem, Streamed
 from bestarm.tables import open_source
 
@@ -76,7 +76,11 @@ def in_memory(way: str, K: int, d: int, budget: int) -> dict[str, object]:
     play(policy, Bandit(table[:9000], bandit.means[:9000], Gaussian(1.0)), 1000, 1)  # imports what is imported late
     before, start = peak(), time.perf_counter()
     if way == "streamed":
-        arm = play_source(Streamed(policy), bandit, BigProblem(open_source(table), budget, 1.0), 1).arm
+        streamed, rng = Streamed(policy), np.random.default_rng(1)
+        state = streamed.start(BigProblem(open_source(table), budget, 1.0))
+        while (pulls := streamed.ask(state, rng)) is not None:
+            state = streamed.tell(state, pulls, bandit.pull(pulls, None, rng))
+        arm = int(streamed.recommend(state))
     else:
         arm = int(play(policy, bandit, budget, 1).arm)
     spent = time.perf_counter() - start

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from bestarm.core import Array, Pulls, Totals, namespace
-from bestarm.errors import InputError
+from bestarm.errors import ArmsError, InputError
 from bestarm.linalg import pick, rows
+from bestarm.tables.source import to_host
 
 
 class Noise(Protocol):
@@ -385,3 +386,57 @@ class Stream:
             bits = _mix(self.keys.ravel()[where] + (index.astype(np.uint64) + np.uint64(1)) * GOLDEN)
         uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
         return self.bandit.noise.at(uniform, np.ravel(self.bandit.means)[where], where)
+
+
+@dataclass(frozen=True)
+class ColumnBandit:
+    """A truth behind a column of true means of a long table; only those of pulled rows are looked up.
+
+    `best` is the row of the largest mean, or of the smallest, which one pass has found.
+    """
+
+    features: Any  # the column, as a source
+    noise: Noise
+    best: int
+
+    @classmethod
+    def of(cls, column: Any, noise: Noise, minimize: bool = False) -> "ColumnBandit":
+        """Find the best row by one pass, which also checks the column."""
+        row, bad = column.sweep(_Extreme(-1.0 if minimize else 1.0), _further)[1:]
+        if bad >= 0:
+            raise ArmsError(f"{column.place(bad)}, column {column.names[0]!r}: expected a finite number to simulate")
+        return cls(column, noise, row)
+
+    @property
+    def noise_variance(self) -> float | None:
+        return self.noise.variance
+
+    def mean(self, row: int) -> float:
+        """Return the true mean of a row."""
+        return float(self.features.take(np.array([row]))[0, 0])
+
+    def pull(self, pulls: Pulls, taken: Array, rng: Any) -> Totals:
+        means = np.zeros(len(pulls.arms))
+        some = np.flatnonzero(pulls.times)
+        means[some] = self.features.take(pulls.arms[some])[:, 0]
+        return Totals(*self.noise.totals(means, pulls.times, rng))
+
+
+@dataclass(frozen=True)
+class _Extreme:
+    """Return the largest of a column's values times a sign, its row, and the first row that is not finite or -1."""
+
+    sign: float
+
+    def __call__(self, block: Array, start: int) -> tuple[float, int, int]:
+        xp = namespace(block)
+        values = self.sign * to_host(xp.astype(block[:, 0], xp.float64))
+        bad = np.flatnonzero(~np.isfinite(values))[:1]
+        row = int(np.argmax(values))
+        return float(values[row]), start + row, start + int(bad[0]) if len(bad) else -1
+
+
+def _further(one: tuple[float, int, int], other: tuple[float, int, int]) -> tuple[float, int, int]:
+    bad = one[2] if one[2] >= 0 else other[2]
+    value, row, _ = other if other[0] > one[0] else one
+    return value, row, bad

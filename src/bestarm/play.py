@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from bestarm.core import Array, Policy, Problem, Pullable, Pulls, Totals, namespace
 from bestarm.errors import OverspentError
 from bestarm.linalg import accumulate
@@ -62,43 +60,3 @@ def play(
         if watch is not None:
             watch(Round(before, pulls, totals, state))
     return Run(policy.recommend(state), counts, state)
-
-
-@dataclass(frozen=True)
-class SparseRun:
-    """What a run over a big table came to: the row recommended, the rows pulled `(m,)`, how often, the last state."""
-
-    arm: int
-    rows: Array
-    counts: Array
-    state: Any
-
-
-def play_source(
-    policy: Any,
-    bandit: Any,
-    problem: Any,
-    rng: Any = None,
-    watch: Callable[[Round], None] | None = None,
-) -> SparseRun:
-    """Play as `play` does, over the rows of a source (`policies.streamed`): nothing here is as long as the table.
-
-    `bandit.pull` is not told what was pulled before.
-    """
-    choices, rewards = generator(rng).spawn(2)
-    state = policy.start(problem)
-    asked: list[Pulls] = []
-    spent = 0
-    while (pulls := policy.ask(state, choices)) is not None:
-        spent += pulls.total
-        if spent > problem.budget:
-            raise OverspentError(f"{type(policy).__name__} asked for pull {spent} of a budget of {problem.budget}")
-        totals = bandit.pull(pulls, None, rewards)
-        before, state = state, policy.tell(state, pulls, totals)
-        asked.append(pulls)
-        if watch is not None:
-            watch(Round(before, pulls, totals, state))
-    rows = np.concatenate([np.zeros(0, np.int64), *(one.arms for one in asked)])
-    times = np.concatenate([np.zeros(0, np.int64), *(one.times for one in asked)])
-    some, back = np.unique(rows[times > 0], return_inverse=True)
-    return SparseRun(int(policy.recommend(state)), some, np.bincount(back, times[times > 0]).astype(np.int64), state)

@@ -4,26 +4,27 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import numpy as np
 
 from bestarm import catalog, pulling
-from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
-from bestarm.cli import big
+from bestarm.bandits import Bandit, Bernoulli, ColumnBandit, Gaussian, Poisson
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
 from bestarm.cli.options import accounted, warnings_said
-from bestarm.cli.request import Request
-from bestarm.cli.tables import reading, table_options
-from bestarm.core import Problem, Pullable, variance_of_noise, whole_budget
+from bestarm.cli.tables import read_arms, reading, table_options
+from bestarm.core import Problem, variance_of_noise, whole_budget
 from bestarm.errors import BudgetWarning, InputError
-from bestarm.models.glm import GLM, Logistic
+from bestarm.models.glm import Logistic
 from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.study.history import look_back
 from bestarm.study.report import checked
 from bestarm.study.running import begin, make
+from bestarm.study.state import StudyState
 from bestarm.study.study import Study
+from bestarm.tables import in_blocks, open_source, opening
 from bestarm.tables.arms import Arms
 
 LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
@@ -76,25 +77,22 @@ def run(**options: Any) -> None:
     A .parquet file (or folder of them) or a .npy file (columns x1, x2, ...) of more than 100,000 rows is read in
     blocks, by gse-lin-fwg alone: beyond a dozen bytes a row, memory does not grow with it. Row numbers count from 1.
     """
-    asked = Request(**options)
+    asked = SimpleNamespace(**options)
     _check(asked)
-    if big.is_big(asked.arms_file):
-        big.run_big(asked)
-        return
-    arms, means = _arms(asked)
-    say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *_id_like(arms))
-    pull: Any = asked.observer(arms.ids) if means is None else None
+    arms, read, means = _arms(asked)
+    pull: Any = asked.pull
+    if pull is not None:
+        pull = pulling.named(pull, asked.pull_timeout, arms.ids if isinstance(arms, Arms) else ())
     with warnings_said():
         study = begin(
             arms, whole_budget(asked.budget), asked.log_file, seed=asked.seed, rounds=asked.rounds, labels=asked.label,
-            direction="minimize" if asked.minimize else "maximize", noise_variance=asked.noise_variance,
+            direction="minimize" if asked.minimize else "maximize", noise_variance=asked.noise_variance, read=read,
             **_policy(asked),
         )  # fmt: skip
-        if means is not None:
-            pull = _simulated(study, means, asked)
         _warn_if_thin(study)
-        _made(study, pull, asked)
-        _answer(study, means, asked)
+        truth = None if asked.simulate is None else _world(study, means, asked)
+        _made(study, pull or truth, asked)
+        _answer(study, truth, asked)
     if asked.report_file is not None:
         try:
             study.report(asked.report_file)
@@ -110,7 +108,7 @@ def policies(style: str) -> None:
     print_table([{"policy": name, "about": catalog.ENTRIES[name].about} for name in catalog.names()], style)
 
 
-def _check(asked: Request) -> None:
+def _check(asked: Any) -> None:
     if (asked.simulate is None) == (asked.pull is None):
         raise click.UsageError("say where rewards come from: either --simulate COLUMN or --pull 'command {id}'")
     if asked.noise_variance is not None:
@@ -122,7 +120,7 @@ def _check(asked: Request) -> None:
             raise click.UsageError(f"--report: {error}") from error
 
 
-def _policy(asked: Request) -> dict[str, Any]:
+def _policy(asked: Any) -> dict[str, Any]:
     """Return the policy and the model of its rewards by name, or the policy with the settings that were given."""
     if asked.eta is None:
         return {"policy": asked.policy_name, "model": asked.model_name}
@@ -131,19 +129,25 @@ def _policy(asked: Request) -> dict[str, Any]:
     return {"policy": catalog.policy(name, eta=asked.eta, **own)}
 
 
-def _arms(asked: Request) -> tuple[Arms, Any]:
-    """Return the arms of the table and, where rewards are simulated, their true means `(K,)`."""
-    read = reading(vars(asked), apart=asked.simulate or None)
-    arms = Arms.from_file(asked.arms_file, **read)
+def _arms(asked: Any) -> tuple[Any, dict[str, Any] | None, Any]:
+    """Return the arms, or the path of a long table and how it is read; and true means `(K,)` where they are known."""
+    read = reading(vars(asked), apart=asked.simulate)
+    path = asked.arms_file
+    if in_blocks(path) and opening.shape(path)[0] > opening.SMALL:
+        if asked.missing != "error":
+            raise InputError("--missing needs all arms in memory, and so long a table is read in blocks; leave it out")
+        return path, read, None
+    arms = read_arms(path, **read)
+    say(*_id_like(arms))
     if asked.simulate is None:
-        return arms, None
+        return arms, None, None
     if asked.missing == "drop":
         arms = arms.subset(np.flatnonzero(arms.present(asked.simulate)))
     means = arms.column(asked.simulate, missing="mean" if asked.missing == "mean" else "error")
     if asked.scale == "minmax":
         low, high = means.min(), means.max()
         means = (means - low) / (high - low if high > low else 1.0)
-    return arms, means
+    return arms, None, means
 
 
 def _id_like(arms: Arms) -> list[str]:
@@ -155,31 +159,37 @@ def _id_like(arms: Arms) -> list[str]:
     ]
 
 
-def _simulated(study: Study, means: Any, asked: Request) -> Pullable:
+def _world(study: Study, means: Any, asked: Any) -> Any:
     """Return the world of a simulated column, whose noise goes with the model of the rewards."""
-    features, model = np.array(study.state.features, dtype=np.float64), study.state.rewards.model
-    link = model.link if isinstance(model, GLM) else None
+    link = getattr(study.state.rewards.model, "link", None)
     if isinstance(link, Logistic):
         if means.min() < 0 or means.max() > 1:
             raise InputError("a simulated column of chances must lie between 0 and 1; --scale minmax would do that")
-        return Bandit(features, means, Bernoulli())
+        return Bandit(study.state.features_of(), means, Bernoulli())
     if isinstance(link, PoissonLink):
         if means.min() < 0:
             raise InputError("a simulated column of mean counts must not be negative")
         if means.max() > LARGEST_COUNT:
             raise InputError(f"a simulated column of mean counts must not go beyond {LARGEST_COUNT:g}")
-        return Bandit(features, means, Poisson())
+        return Bandit(study.state.features_of(), means, Poisson())
     if asked.noise_variance is None:
         raise InputError("simulated rewards need --noise-variance")
-    return Bandit(features, means, Gaussian(asked.noise_variance))
+    noise = Gaussian(asked.noise_variance)
+    if means is None:
+        return ColumnBandit.of(open_source(asked.arms_file, [asked.simulate]), noise, asked.minimize)
+    return Bandit(study.state.features_of(), means, noise)
 
 
 def _warn_if_thin(study: Study) -> None:
     state = study.state
-    with np.errstate(all="ignore"):
-        begun = state.policy.start(Problem(np.array(state.features), int(state.budget), state.noise_variance))
-    for stage in getattr(begun, "stages", ())[:1]:
-        dimension = np.linalg.matrix_rank(np.array(state.features))
+    if state.rows is not None:
+        say(f"{state.rows.rows:,} arms, {state.rows.columns} features, read in blocks")
+        stages, dimension = study.driver.started[1].stages if study.driver.started else (), state.rows.columns
+    else:
+        with np.errstate(all="ignore"):
+            begun = state.policy.start(Problem(state.features_of(), int(state.budget), state.noise_variance))
+        stages, dimension = getattr(begun, "stages", ()), int(np.linalg.matrix_rank(state.features_of()))
+    for stage in stages[:1]:
         if stage.pulls < dimension:
             say(
                 f"{BudgetWarning.__name__}: {stage.pulls} pulls in the first stage cannot determine {dimension} "
@@ -187,7 +197,7 @@ def _warn_if_thin(study: Study) -> None:
             )
 
 
-def _made(study: Study, pull: Any, asked: Request) -> None:
+def _made(study: Study, pull: Any, asked: Any) -> None:
     """Make the observations; where they end early, say what was spent and how to go on."""
     kept = int(study.state.total)
     if kept:
@@ -230,21 +240,36 @@ def _race_line(study: Study, left: int, before: int) -> str:
     )
 
 
-def _answer(study: Study, means: Any, asked: Request) -> None:
+def _answer(study: Study, truth: Any, asked: Any) -> None:
     found, state = study.recommend(), study.state
-    row = found.row() | {"rounds": state.rounds, "seed": state.seed}
-    if means is not None:
-        best = int(np.argmin(means) if asked.minimize else np.argmax(means))
-        mean = float(means[state.places[found.arm]])
-        row |= {"true_best": state.ids[best], "true_mean": mean, "regret": abs(float(means[best]) - mean)}
+    row = found.row() | {"arms": len(state.ids), "rounds": state.rounds, "seed": state.seed}
+    if truth is not None:
+        row |= _verdict(state, truth, found.arm)
     more: dict[str, Any] = {}
     if asked.style == "json":
         steps = look_back(study, points=0).steps
         more = {
-            "counts": dict(zip(state.ids, map(int, state.counts), strict=True)),
+            "counts": dict(zip(_names(state), map(int, state.known(state.measured).counts), strict=True)),
             "chances": found.chances,
             "by_stage": [{"told": step.told, "left": list(step.left)} for step in steps],
             "warnings": list(found.warnings),
         }
     print_answer(row, more, asked.style)
     say(*([] if asked.style == "json" else found.warnings))
+
+
+def _names(state: StudyState) -> list[str]:
+    """Return the ids of the arms measured."""
+    arms = state.measured
+    return [state.ids[arm] for arm in arms] if state.rows is None else state.ids.of(arms)
+
+
+def _verdict(state: StudyState, truth: Any, arm: str) -> dict[str, Any]:
+    """Return how good the answer is in truth."""
+    place = state.places[arm]
+    if isinstance(truth, ColumnBandit):
+        best, mean, most = truth.best, truth.mean(place), truth.mean(truth.best)
+    else:
+        best = int(np.argmin(truth.means) if state.rewards.minimize else np.argmax(truth.means))
+        mean, most = float(truth.means[place]), float(truth.means[best])
+    return {"true_best": state.ids[best], "true_mean": mean, "regret": abs(most - mean)}

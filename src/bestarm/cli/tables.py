@@ -2,18 +2,14 @@
 
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import click
-import numpy as np
 
 from bestarm.cli.app import say
 from bestarm.errors import InputError
-from bestarm.tables import Source
 from bestarm.tables.arms import Arms
 from bestarm.tables.encoding import SCALES
-from bestarm.tables.views import WatchedSource
 
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -64,25 +60,6 @@ def read_arms(path: str, **read: Any) -> Arms:
     return arms
 
 
-@dataclass
-class Ids:
-    """What the rows of a source are called, each looked up once."""
-
-    source: Source
-    known: dict[int, str] = field(default_factory=dict)
-
-    def of(self, rows: Any) -> list[str]:
-        """Return the ids of rows `(m,)`, counted from 0."""
-        wanted = [int(row) for row in rows]
-        missing = np.array([row for row in wanted if row not in self.known], dtype=np.int64)
-        if len(missing):
-            self.known |= dict(zip(missing.tolist(), self.source.ids(missing), strict=True))
-        return [self.known[row] for row in wanted]
-
-    def __getitem__(self, row: Any) -> str:
-        return self.of([row])[0]
-
-
 class PassBar:
     """A bar on stderr for each pass over a table; nothing where nobody watches."""
 
@@ -92,10 +69,6 @@ class PassBar:
         silent = not sys.stderr.isatty()
         self.bar = tqdm(total=1, unit=" rows", unit_scale=True, disable=silent, file=sys.stderr, leave=False)
         self.passes, self.at = 0, 0
-
-    def over(self, source: Source) -> Source:
-        """Return the same source, whose passes are shown."""
-        return WatchedSource(source, self.watch)
 
     def watch(self, at: int, rows: int) -> None:
         """Show that `at` of `rows` rows are read."""

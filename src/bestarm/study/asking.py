@@ -55,7 +55,7 @@ def _joins_the_next(state: StudyState, plate: int | None) -> bool:
 
 def _then(state: StudyState) -> str:
     """Return how to go on after the policy failed: anew, unless that has failed as well or nothing is known."""
-    hopeless = state.stumbled or not any(state.counts) or len(state.troubles) + 1 >= TROUBLES
+    hopeless = state.stumbled or not state.total or len(state.troubles) + 1 >= TROUBLES
     return "evenly" if hopeless else "anew"
 
 

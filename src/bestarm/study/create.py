@@ -5,7 +5,6 @@ import platform
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,16 +16,21 @@ from bestarm.core import Problem
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.numbers import fresh_seed, real, whole
 from bestarm.policies.auto import Auto
+from bestarm.policies.elimination import Elimination
+from bestarm.policies.streamed import BigProblem, Streamed
 from bestarm.rewards import Rewards
 from bestarm.study import fold
 from bestarm.study.limits import LARGEST
-from bestarm.study.places import plain, reference
+from bestarm.study.places import long_reference, plain, reference
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
 from bestarm.study.study import Study
+from bestarm.tables import Source, in_blocks, open_source, opening
 from bestarm.tables.arms import Arms
 from bestarm.version import __version__
 
+BLOCKS = "gse-lin-fwg"  # the policy for tables that are read in blocks
+HOLD = 64 << 20  # bytes of such a table that are copied to memory
 MANY = 1000  # pulls of each arm, and a budget is like any larger one
 
 Place: TypeAlias = str | os.PathLike[str] | Storage | None
@@ -65,18 +69,14 @@ def create_study(
     `Arms.from_file` for it. `labels` are columns of the table to show beside an arm's id.
     """
     place = _open(storage)
-    table, kept = _arms(arms, read, place.folder)
-    for label in labels:
-        if label not in table.table:
-            raise UnknownNameError("column", label, table.table)
-    kept = {**kept, "labels": list(labels)} if labels else kept
-    chosen, rewards_model = _policy(policy, model)
+    table, kept = _arms(arms, read, place.folder, labels)
+    chosen, rewards_model = _policy(policy, model) if isinstance(table, Arms) else _in_blocks(policy, model, table)
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
     numbers = _settings(table, budget, name, direction, noise_variance, seed)
     size = None if batch is None else whole(batch, "batch", least=1)
     rounds = _rounds(chosen, rounds)
     Rewards(rewards_model, direction == "minimize")
-    _start(chosen, Problem(table.features, _pulls(table, numbers["budget"]), numbers["noise_variance"]))
+    started = _start(chosen, table, numbers["budget"], numbers["noise_variance"])
     first = {
         "kind": "create", "version": VERSION, "name": name, "time": time.time(), "versions": _versions(chosen),
         "arms": kept, "goal": "best", "direction": direction, "unit": unit,
@@ -87,14 +87,17 @@ def create_study(
     allow = {spec.package_of(chosen), spec.package_of(rewards_model)} - {"bestarm"}
     _try(first, allow, place.folder)
     if place.create(name, first):
-        return Study(name, place, allow)
+        study = Study(name, place, allow)
+        study.driver.started = started
+        return study
     if not load_if_exists:
         raise InputError(
             f"there is a study {name!r} already; load it (load_if_exists=True, --if-exists load), delete it, or choose "
             "another name"
         )
     study = Study(name, place, allow)
-    differing = _differences(study, first, plain(table), seed)
+    study.driver.started = started
+    differing = _differences(study, first, plain(table) if isinstance(table, Arms) else kept, seed)
     if differing:
         raise InputError(f"there is a study {name!r}, but a different one: {'; '.join(differing)}")
     return study
@@ -163,16 +166,52 @@ def _policy(policy: Any, model: str | None) -> tuple[Any, Any]:
     return chosen, own or named
 
 
-def _arms(arms: Any, read: Mapping[str, Any] | None, folder: Path | None) -> tuple[Arms, Record]:
-    """Return the arms and what the log keeps of them."""
+def _arms(
+    arms: Any, read: Mapping[str, Any] | None, folder: Path | None, labels: Sequence[str]
+) -> tuple[Arms | Source, Record]:
+    """Return the arms, or a table too long to hold, and what the log keeps of them."""
     if isinstance(arms, str | os.PathLike):
-        path = Path(arms)
-        table = Arms.from_file(path, **(read or {}))
-        return table, reference(path, table, folder, **(read or {}))
-    if read is not None:
-        raise InputError("read= says how a table is read: give its path as arms")
-    table = arms if isinstance(arms, Arms) else Arms.from_arrays(arms)
-    return table, plain(table)
+        path, options = Path(arms), dict(read or {})
+        if in_blocks(path) and opening.shape(path)[0] > opening.SMALL:
+            return _long(path, options, folder, labels)
+        table = Arms.from_file(path, **options)
+        kept = reference(path, table, folder, **options)
+    else:
+        if read is not None:
+            raise InputError("read= says how a table is read: give its path as arms")
+        table = arms if isinstance(arms, Arms) else Arms.from_arrays(arms)
+        kept = plain(table)
+    for label in labels:
+        if label not in table.table:
+            raise UnknownNameError("column", label, table.table)
+    return table, {**kept, "labels": list(labels)} if labels else kept
+
+
+def _long(
+    path: Path, read: dict[str, Any], folder: Path | None, labels: Sequence[str]
+) -> tuple[Source, Record]:  # fmt: skip
+    """Return a table that is read in blocks, and what the log keeps of it; refuse what needs all arms in memory."""
+    whole = {"labels": labels, "categorical": read.pop("categorical", ()), "cost": read.pop("cost", None)}
+    whole["scale"] = read.pop("scale", "none") != "none"
+    for option, given in whole.items():
+        if given:
+            rows = f"{path} has {opening.shape(path)[0]:,} rows, and above {opening.SMALL:,} a table is read in blocks"
+            raise InputError(f"{option} needs all arms in memory: {rows}; leave it out, or give fewer rows")
+    if "features" in read:
+        read["columns"] = read.pop("features")
+    source = open_source(path, **read)
+    return source, long_reference(path, source, folder, **read)
+
+
+def _in_blocks(policy: Any, model: str | None, table: Source) -> tuple[Any, Any]:
+    """Return the policy for a table that is read in blocks, of which there is one, and its model."""
+    chosen = catalog.policy(BLOCKS) if policy in (None, BLOCKS) else policy
+    if not isinstance(chosen, Elimination | Streamed) or model not in (None, "linear"):
+        given = f"model {model}" if isinstance(chosen, Elimination | Streamed) else f"policy {policy}"
+        rows = f"the table has {table.rows:,} rows, and above {opening.SMALL:,} it is read in blocks"
+        raise InputError(f"{given} needs all arms in memory: {rows}; only {BLOCKS} can, or give fewer rows")
+    streamed = chosen if isinstance(chosen, Streamed) else Streamed(chosen, switch=opening.SMALL, hold=HOLD)
+    return streamed, streamed.few.model
 
 
 def _versions(policy: Any) -> dict[str, str]:
@@ -187,15 +226,19 @@ def _versions(policy: Any) -> dict[str, str]:
     return found
 
 
-def _start(policy: Any, problem: Problem) -> None:
+def _start(policy: Any, table: Arms | Source, budget: float, noise: float | None) -> tuple[int, Any] | None:
     """Let the policy ask once before anything is written: a study that cannot begin must not exist.
 
-    Who can begin with many pulls can with more, and some plan them one by one.
+    Who can begin with many pulls can with more, and some plan them one by one. Over a long table, where that takes
+    passes, the pulls and the first state are returned.
     """
-    most = MANY * len(problem.features)
     try:
         with np.errstate(all="ignore"):
-            policy.ask(policy.start(replace(problem, budget=min(problem.budget, most))), np.random.default_rng(0))
+            if isinstance(table, Arms):
+                pulls = min(_pulls(table, budget), MANY * len(table))
+                policy.ask(policy.start(Problem(table.features, pulls, noise)), np.random.default_rng(0))
+                return None
+            return int(budget), policy.start(BigProblem(table, int(budget), noise))
     except (BestArmError, ImportError, MemoryError):
         raise
     except Exception as error:
@@ -215,14 +258,14 @@ def _pulls(table: Arms, budget: float) -> int:
 
 
 def _settings(
-    table: Arms, budget: Any, name: Any, direction: Any, variance: Any, seed: Any
+    table: Arms | Source, budget: Any, name: Any, direction: Any, variance: Any, seed: Any
 ) -> dict[str, Any]:  # fmt: skip
     """Return the numbers of a study, checked."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise InputError(f"a study needs a name that can be read; given {name!r}")
     if direction not in ("maximize", "minimize"):
         raise InputError(f"direction must be 'maximize' or 'minimize'; given {direction!r}")
-    cheapest = 1.0 if table.cost is None else float(table.cost.min())
+    cheapest = 1.0 if not isinstance(table, Arms) or table.cost is None else float(table.cost.min())
     money = real(budget, "the budget")
     if money < cheapest:
         raise BudgetError(f"a budget of {money:.15g} does not pay for a single pull; at least {cheapest:g} is needed")
@@ -249,6 +292,10 @@ def _differences(study: Study, wanted: Record, mine: Record, seed: int | None) -
     found, allow = state.first, state.allow
     theirs = found["arms"]
     said = []
+    if study.state.rows is not None or "ids" not in mine:
+        here, there = ({key: one.get(key) for key in ("rows", "digest", "read")} for one in (mine, theirs))
+        said += [] if here == there else ["its table of arms is another, or is read otherwise"]
+        mine = theirs = {"cost": None, "ids": (), "names": (), "features": ()}
     if mine["ids"] != theirs["ids"]:
         odd = sorted(set(mine["ids"]) ^ set(theirs["ids"]))
         said.append(f"its arms are others, such as {odd[0]!r}" if odd else "its arms are in another order")

@@ -4,7 +4,7 @@ What was asked before stands in the log. The policy's state is made by telling i
 it is not asked again for old rounds, so what it would say today on another machine changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from bestarm.core import Problem, Pulls, Totals
 from bestarm.errors import BudgetError, InputError
+from bestarm.policies.streamed import BigProblem
 from bestarm.study.limits import LARGEST
 from bestarm.study.parts import Absent
 from bestarm.study.plans import Plan, affordable, asked_of, begin_of, evenly, paid, planner, question, size_of
@@ -35,6 +36,7 @@ class Driver:
     runner: Any = None
     after: tuple[Any, ...] = ()  # what `state` was made of: the log, the epoch, corrections
     told: int = 0  # rounds of the history
+    started: tuple[int, Any] | None = None  # pulls and first state over a long table, which takes passes to make
 
     def question(self, study: StudyState, n: int | None = None, begun: tuple[int, float] | None = None) -> Record:
         """Return the record with the next round's plan, without its trials, or the one that says there is none.
@@ -69,13 +71,18 @@ class Driver:
             return question(study, None, None)
         return question(study, self._ask(study, arms), begin)
 
-    def _start(self, study: StudyState, arms: list[int], begin: Record, n: int | None = None) -> bool:
+    def _start(self, study: StudyState, arms: Sequence[int], begin: Record, n: int | None = None) -> bool:
         """Start the policy, and return whether the pulls are enough for it."""
-        features = np.array([study.features[arm] for arm in arms], dtype=np.float64)
+        pulls, noise = int(begin["pulls"]), study.noise_variance
         self.runner = planner(study, begin, size_of(study, n))
         self.state, self.after = None, ()
+        if study.rows is not None and self.started and self.started[0] == pulls:
+            self.state = self.started[1]
+            return True
         with policy_at_work(), suppress(BudgetError):
-            self.state = self.runner.start(Problem(features, int(begin["pulls"]), study.noise_variance))
+            rows = study.rows
+            whole = Problem(study.features_of(arms), pulls, noise) if rows is None else BigProblem(rows, pulls, noise)
+            self.state = self.runner.start(whole)
         return self.state is not None
 
     def catch_up(self, study: StudyState, n: int | None = None) -> None:
@@ -105,7 +112,7 @@ class Driver:
                 raise
             return self.state
 
-    def _ask(self, study: StudyState, arms: list[int]) -> Plan | None:
+    def _ask(self, study: StudyState, arms: Sequence[int]) -> Plan | None:
         """Return the plan of the policy's next question, None at its end or when the money is gone."""
         with policy_at_work():
             for empty in range(EMPTY):
@@ -164,7 +171,8 @@ def policy_at_work() -> Iterator[None]:
 
 def answers(study: StudyState, one: Round) -> tuple[Pulls, Totals] | None:
     """Return what answered a round, in the order of arms, turned so that larger is better; None if nothing did."""
-    where = {arm: place for place, arm in enumerate(study.epoch_arms)}
+    rows = study.rows is not None  # which are their own places
+    where: Any = study.epoch_arms if rows else {arm: place for place, arm in enumerate(study.epoch_arms)}
     found: dict[int, list[float]] = {}
     for result in (study.results[name] for name in one.results):
         if not result.excluded and result.arm in where:

@@ -133,7 +133,8 @@ class Entries:
         """Return an arm by its id, also where a spreadsheet dropped its zeros or blanks and no other is alike."""
         ids = self.state.ids
         if cell in self.state.places:
-            return self.state.places[cell]
+            place: int = self.state.places[cell]
+            return place
         alike = self._plain.get(plain(cell), [])
         if len(alike) == 1:
             self.spellings[cell] = ids[alike[0]]

@@ -1,6 +1,7 @@
 """What a study's answer rests on: its arms, what is known of them, and what its policy says."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,6 @@ import numpy as np
 
 from bestarm import bounds
 from bestarm.answer.answer import Answer, Assessment, Evidence, assess
-from bestarm.core import Tally
 from bestarm.errors import InputError
 from bestarm.study.corrections import label, outliers
 from bestarm.study.driver import PolicyFailed
@@ -33,23 +33,27 @@ def answer(study: "Study", draws: int = 4000, rng: Any = None, warn: bool = Fals
 def assessment(study: "Study", draws: int = 4000, rng: Any = None) -> Assessment:
     """Return the answer together with the estimates of all arms and the check of the model."""
     state = study.sync()
-    evidence = _complete(study, evidence_of(state))
-    if not evidence.told and sum(state.present) > 1:
+    if not state.total and len(state.in_race) > 1:
         raise InputError(f"study {state.name!r} has no result yet, so there is nothing to recommend")
+    evidence = _complete(study)
     return assess(evidence, draws, [state.seed, evidence.told] if rng is None else rng)
 
 
-def evidence_of(state: StudyState) -> Evidence:
-    """Return what the results alone say."""
+def evidence_of(state: StudyState, also: int | None = None) -> Evidence:
+    """Return what the results alone say: of a long table, of the arms measured and `also` one more."""
+    some = None if state.rows is None else sorted({*state.measured, *(() if also is None else (also,))})
+    ids = state.ids if some is None else state.ids.of(some)
+    present = np.array(state.present) if some is None else np.ones(len(some), dtype=bool)
     return Evidence(
-        state.ids, features_of(state), np.array(state.present), state.known(), state.rewards, state.noise_variance,
-        spent=state.used, budget=state.budget, about=lambda arm: about(state, arm),
+        ids, features_of(state, some), present, state.known(some), state.rewards, state.noise_variance,
+        policy_arm=also if also is None or some is None else some.index(also), spent=state.used, budget=state.budget,
+        about=lambda arm: about(state, arm if some is None else some[arm]),
     )  # fmt: skip
 
 
-def features_of(state: StudyState) -> Any:
-    """Return the features the study's model sees `(K, d)`, of all arms there ever were."""
-    features = np.array(state.features, dtype=np.float64).reshape(len(state.ids), -1)
+def features_of(state: StudyState, arms: Sequence[int] | None = None) -> Any:
+    """Return the features the study's model sees `(m, d)`, of all arms there ever were or of some."""
+    features = state.features_of(arms)
     embedding = getattr(state.policy, "embedding", None)
     return features if embedding is None else embedding.embed(features)
 
@@ -60,34 +64,42 @@ def about(state: StudyState, arm: int) -> dict[str, Any]:
     cells = {name: kept["table"][name] for name in kept.get("labels", ())}
     if cells and arm < len(kept["ids"]):
         return {name: str(column[arm]) for name, column in cells.items()}
-    return dict(zip(state.names, map(float, state.features[arm]), strict=False))
+    return dict(zip(state.names, state.features_of([arm])[0].tolist(), strict=False))
 
 
-def _complete(study: "Study", results: Evidence) -> Evidence:
-    """Add what the policy says, and what went wrong."""
+def _complete(study: "Study") -> Evidence:
+    """Return what the results say and what the policy says, and what went wrong."""
     state = study.state
     arm, missing = _policy_arm(study, state)
-    by_model = hasattr(getattr(state.policy, "policy", state.policy), "model")
-    notes = (*missing, *_troubles(state))
-    return replace(results, policy_arm=arm, by_model=by_model, notes=notes, bound=lambda gap: bound(state, gap))
+    found = evidence_of(state, arm)
+    by_model = state.rows is None and hasattr(getattr(state.policy, "policy", state.policy), "model")
+    notes = (*missing, *_troubles(state), *_among(state, found))
+    return replace(found, by_model=by_model, notes=notes, bound=lambda gap: bound(state, found, gap))
 
 
-def bound(state: StudyState, gap: float) -> float | None:
+def _among(state: StudyState, found: Evidence) -> tuple[str, ...]:
+    """Say that of a long table only some arms are compared."""
+    if state.rows is None:
+        return ()
+    return (f"Chances are among the {len(found.ids):,} arms measured, of {state.rows.rows:,}.",)
+
+
+def bound(state: StudyState, found: Evidence, gap: float) -> float | None:
     """Return the theorem's bound on the error of an elimination at a gap, None where there is no theorem."""
-    inner = getattr(state.policy, "policy", state.policy)
-    eta, noise, arms = getattr(inner, "eta", None), _noise(state), len(state.in_race)
-    features = features_of(state)[np.array(state.present)]
+    inner = getattr(state.policy, "policy", getattr(state.policy, "few", state.policy))
+    eta, noise, arms = getattr(inner, "eta", None), _noise(found), len(state.in_race)
+    features = np.asarray(found.features)[found.present]
     dimension = int(np.linalg.matrix_rank(features)) if features.size else 0
     if eta is None or not gap or not np.isfinite(gap) or not noise or dimension < 1 or arms < 2:
         return None
     return float(bounds.gse(arms, dimension, int(state.budget), gap, noise, min(eta, arms)))
 
 
-def _noise(state: StudyState) -> float | None:
+def _noise(found: Evidence) -> float | None:
     """Return the noise variance: as told, or from the scatter of repeats of the same arm."""
-    if state.noise_variance is not None:
-        return state.noise_variance
-    known: Tally = state.known()
+    if found.noise_variance is not None:
+        return found.noise_variance
+    known = found.known
     counts = np.maximum(known.counts, 1)
     freedom = float(np.sum(counts - 1))
     scatter = float(np.sum(known.squares - known.sums**2 / counts))

@@ -18,7 +18,7 @@ POINTS = 15  # at which one looks back at how sure one was
 
 def look_back(study: "Study", draws: int = 1000, points: int = POINTS) -> History:
     """Return the history of a study; its chances are recomputed at up to `points` moments."""
-    total = int(sum(study.sync().counts))
+    total = int(study.sync().total)
     wanted = list(np.unique(np.linspace(0, total, points + 1).astype(int))[1:]) if total else []
     told, started = 0, 0.0
     seen: tuple[int, int | None, int] = (0, None, 0)
@@ -46,7 +46,7 @@ def look_back(study: "Study", draws: int = 1000, points: int = POINTS) -> Histor
 
 def _turn(state: StudyState) -> tuple[int, int | None, int]:
     """Return what changes with the race: rounds that are over, the policy's start, arms."""
-    return state.closed, state.epoch, sum(state.present)
+    return state.closed, state.epoch, len(state.in_race)
 
 
 def _step(steps: list[Step], driver: Driver, state: StudyState, told: int) -> None:
@@ -55,14 +55,16 @@ def _step(steps: list[Step], driver: Driver, state: StudyState, told: int) -> No
         left = driver.standing(state)
     except (PolicyFailed, InputError):
         return
-    if left is None and steps and state.epoch is None:
+    if left is None and steps and state.epoch is None and state.rows is None:
         left = tuple(state.ids[arm] for arm in state.in_race)
     if left is not None and (not steps or set(left) != set(steps[-1].left)):
         steps.append(Step(state.closed, told, left))
 
 
 def _sight(state: StudyState, told: int, draws: int) -> Sight:
-    belief = evidence_of(state).believed(draws, np.random.default_rng([state.seed, told]))
+    evidence = evidence_of(state)
+    belief = evidence.believed(draws, np.random.default_rng([state.seed, told]))
     leader = int(np.argmax(belief.mean))
     behind = float(np.mean(belief.draws.max(axis=1) - belief.draws[:, leader]))
-    return Sight(told, state.ids[int(np.flatnonzero(state.present)[leader])], float(belief.chances[leader]), behind)
+    arm = evidence.ids[int(np.flatnonzero(evidence.present)[leader])]
+    return Sight(told, arm, float(belief.chances[leader]), behind)

@@ -19,13 +19,16 @@ def create(state: StudyState, record: Record) -> None:
         raise ValueError(
             f"this study was written by a newer bestarm (log version {version}); this one reads up to {VERSION}"
         )
-    arms = record["arms"]
-    if "at" in arms:
-        arms = table_of(arms, state.folder, state.table)
+    kept = record["arms"]
+    arms: Any = table_of(kept, state.folder, state.table) if "at" in kept else kept
     state.name, state.version = record["name"], version
-    state.names, state.cost = list(arms["names"]), None if arms.get("cost") is None else []
-    state.add(arms["ids"], arms["features"], arms.get("cost"))
-    if not state.ids:
+    if isinstance(arms, dict):
+        state.names, state.cost = list(arms["names"]), None if arms.get("cost") is None else []
+        state.add(arms["ids"], arms["features"], arms.get("cost"))
+    else:
+        state.hold(arms)
+        arms = kept
+    if not len(state.ids):
         raise ValueError("there are no arms")
     state.budget, state.seed = positive(record["budget"]), int(record["seed"])
     state.options = {"batch": None, "rounds": None, "refund": True, "extra": True, **record["options"]}
@@ -38,7 +41,7 @@ def create(state: StudyState, record: Record) -> None:
     model = parts.model(record["model"], state.policy, state.allow)
     state.rewards = Rewards(model, {"minimize": True, "maximize": False}[record["direction"]])
     float(record["time"])
-    state.first = record if arms is record["arms"] else {**record, "arms": {**arms, "at": record["arms"]["at"]}}
+    state.first = record if arms is kept else {**record, "arms": {**arms, "at": kept["at"]}}
 
 
 def ask(state: StudyState, record: Record) -> None:
@@ -228,7 +231,7 @@ def arms(state: StudyState, record: Record) -> None:
 
 
 def _withdraw(state: StudyState, arm: int) -> bool:
-    if arm < 0 or not state.present[arm] or sum(state.present) == 1:  # the last one stays
+    if arm < 0 or state.rows is not None or not state.present[arm] or sum(state.present) == 1:  # the last one stays
         return False
     state.present[arm] = False
     return True

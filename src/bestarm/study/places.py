@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bestarm.errors import StorageError
+from bestarm.tables import Source, open_source
 from bestarm.tables.arms import Arms
 
 PIECES, PIECE, WHOLE = 64, 1 << 16, 1 << 22  # bytes: 64 pieces of 64 KiB of any file longer than 4 MiB
@@ -30,13 +31,27 @@ def digest_of(path: Path) -> str:
 
 def reference(path: Path, arms: Arms, folder: Path | None, **read: Any) -> dict[str, Any]:
     """Return what a log keeps of a table in place of its rows; `read` are the options that made `arms` of it."""
+    return {**_where(path, folder), "rows": len(arms), "digest": digest_of(path), "read": read}
+
+
+def _where(path: Path, folder: Path | None) -> dict[str, str]:
     inside = folder is not None and path.resolve().is_relative_to(folder.resolve())
     at = path.resolve().relative_to(folder.resolve()) if inside and folder else path.resolve()
-    return {"at": str(at), "rows": len(arms), "digest": digest_of(path), "read": read}
+    return {"at": str(at)}
 
 
-def table_of(kept: Mapping[str, Any], folder: Path | None, elsewhere: str | Path | None = None) -> dict[str, Any]:
-    """Return the arms a log refers to, as it would keep them; `elsewhere` is where a table that was moved is now."""
+def long_reference(path: Path, source: Source, folder: Path | None, **read: Any) -> dict[str, Any]:
+    """Return what a log keeps of a table that is read in blocks."""
+    return {**_where(path, folder), "rows": source.rows, "digest": digest_of(path), "read": read, "blocks": True}
+
+
+def table_of(
+    kept: Mapping[str, Any], folder: Path | None, elsewhere: str | Path | None = None
+) -> dict[str, Any] | Source:
+    """Return the arms a log refers to, as it would keep them, or the source of a table that is read in blocks.
+
+    `elsewhere` is where a table that was moved is now.
+    """
     at = Path(elsewhere) if elsewhere is not None else Path(kept["at"])
     path = at if elsewhere is not None or at.is_absolute() or folder is None else folder / at
     way = "name the table's place by arms=, or --arms on the command line"
@@ -44,6 +59,8 @@ def table_of(kept: Mapping[str, Any], folder: Path | None, elsewhere: str | Path
         raise StorageError(f"the table of arms {path} is not there; {way}")
     if digest_of(path) != kept["digest"]:
         raise StorageError(f"{path} is not the table this study was made with: its digest is another; {way}")
+    if kept.get("blocks"):
+        return open_source(path, **kept.get("read", {}))
     arms = Arms.from_file(path, **kept.get("read", {}))
     if len(arms) != kept["rows"]:
         raise StorageError(f"{path} has {len(arms)} arms; {kept['rows']} are expected")

@@ -42,6 +42,8 @@ def begin_of(study: StudyState, pulls: int, evenly: bool = False, budget: float 
 def planner(study: StudyState, begin: Record, size: int) -> Any:
     """Return the policy as it plans `size` pulls together, or in the rounds that are left."""
     rounds, policy, pulls = study.options["rounds"], study.policy, int(begin["pulls"])
+    if study.rows is not None:  # it goes by stages
+        return policy
     if not isinstance(policy, Auto):
         return Batched(policy, max(1, size - len(study.repeats)))
     if policy.rounds is not None or (rounds is None and size == 1):
@@ -54,7 +56,7 @@ def planner(study: StudyState, begin: Record, size: int) -> Any:
     return replace(policy, rounds=min(1 + ceil(max(pulls - first, 0) / size), policy.steps))
 
 
-def asked_of(pulls: Pulls, arms: list[int]) -> Plan:
+def asked_of(pulls: Pulls, arms: Sequence[int]) -> Plan:
     """Return a policy's request as a plan; `arms` are those it plays with."""
     places, times = np.asarray(pulls.arms), np.asarray(pulls.times)
     whole = places.shape == times.shape and places.ndim == 1 and (not places.size or places.dtype.kind in "iu")

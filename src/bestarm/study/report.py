@@ -20,7 +20,7 @@ from bestarm.linalg import Candidates
 from bestarm.models.glm import FAR, GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.weighed import Weighed
-from bestarm.study.evidence import assessment, features_of
+from bestarm.study.evidence import assessment, evidence_of
 from bestarm.study.history import look_back
 from bestarm.study.state import StudyState
 from bestarm.version import __version__
@@ -61,7 +61,7 @@ def checked(path: str | os.PathLike[str]) -> Path:
 def page(study: "Study") -> str:
     """Return the report as one HTML page without links, scripts or outside files."""
     state = study.sync()
-    if not state.total and sum(state.present) > 1:
+    if not state.total and len(state.in_race) > 1:
         body = _nothing_yet(state)
     else:
         found, history = assessment(study), look_back(study)
@@ -84,13 +84,9 @@ def _nothing_yet(state: StudyState) -> str:
     out = f"{state.round.handed:,} trials are out." if state.round is not None and state.round.handed else ""
     return (
         f'<h1>Study {_safe(state.name)}</h1><p class="answer">No result yet</p>'
-        f'<p class="sub">{len(_in_race(state)):,} arms are in the race and {_spent(state)}. {out} '
+        f'<p class="sub">{len(state.in_race):,} arms are in the race and {_spent(state)}. {out} '
         "As soon as a result is told, this page says which arm looks best.</p>"
     )
-
-
-def _in_race(state: StudyState) -> list[str]:
-    return [arm for arm, there in zip(state.ids, state.present, strict=True) if there]
 
 
 def _spent(state: StudyState) -> str:
@@ -132,7 +128,7 @@ def _answer(state: StudyState, assessment: Assessment) -> str:
         (f"{state.used:,.10g} of {state.budget:,.10g}", "pulls spent" if state.cost is None else "of the budget spent"),
         *([] if best.bound is None else [(number(min(best.bound, 1.0)), _bound_words(best.bound))]),
         (f"{best.told:,}", f"results told, {best.pulls:,} of them on this arm; {_awaited(state):,} awaited"),
-        (f"{len(assessment.estimates):,}", "arms in the race" + _withdrawn(state)),
+        (f"{len(state.in_race):,}", "arms in the race" + _withdrawn(state)),
     ]
     wary = "".join(f'<p class="wary">{_safe(sentence)}</p>' for sentence in best.warnings)
     cells = "".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in facts)
@@ -175,7 +171,7 @@ def _verdict(best: Answer) -> str:
 
 
 def _withdrawn(state: StudyState) -> str:
-    gone = len(state.present) - sum(state.present)
+    gone = len(state.ids) - len(state.in_race)
     return f", {gone:,} withdrawn" if gone else ""
 
 
@@ -233,8 +229,9 @@ def _measured(state: StudyState) -> list[tuple[float, ...]]:
     """Return (fitted mean, mean of the results, low, high) of the arms measured, if a model relates them."""
     if not isinstance(state.rewards.model, Linear | GLM | Weighed):
         return []
-    known, natural, model = state.known(), state.rewards.natural, state.rewards.model
-    fit = model.fit(Candidates.of(features_of(state)), known)
+    found, natural, model = evidence_of(state), state.rewards.natural, state.rewards.model
+    known = found.known
+    fit = model.fit(Candidates.of(found.features), known)
     pulled = known.counts > 0
     counts, sums, squares = known.counts[pulled], known.sums[pulled], known.squares[pulled]
     within, freedom = np.maximum(squares - sums**2 / counts, 0).sum(), (counts - 1).sum()

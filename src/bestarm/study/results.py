@@ -18,6 +18,7 @@ from bestarm.study.storage import Record
 from bestarm.study.trials import WRITTEN, Batch, Trial, id_of, number_of
 
 Told: TypeAlias = Batch | Trial | str | Mapping[str, Any] | None
+FEW = 10_000  # ids among which the nearest to one that is unknown are sought
 NEAR = 1e-12  # relative difference of sums that are the same but for rounding
 
 
@@ -258,8 +259,9 @@ def arm_index(state: StudyState, arm: str) -> int:
     if not isinstance(arm, str):
         raise InputError(f"the id of an arm is a text; given {arm!r}")
     if arm not in state.places:
-        raise UnknownNameError("arm", arm, state.ids)
-    return state.places[arm]
+        raise UnknownNameError("arm", arm, state.ids[:FEW])
+    place: int = state.places[arm]
+    return place
 
 
 def measured(value: Any) -> bool:

@@ -82,7 +82,7 @@ def begin(arms: Any, budget: float, log: str | os.PathLike[str] | None = None, *
 def make(study: Study, pull: Callable[[str], float] | str | Pullable, timeout: float | None = None, **how: Any) -> int:
     """Make a study's observations by a function, a command or a world; return how many values were told."""
     if isinstance(pull, str):
-        pull = pulling.named(pull, timeout, study.arms)
+        pull = pulling.named(pull, timeout, study.arms if study.state.rows is None else ())
     if isinstance(pull, pulling.Command):
         timeout = None  # it ends its own
     if callable(pull):
@@ -96,7 +96,7 @@ def simulate(study: Study, world: Pullable, progress: Any = None) -> int:
     Of each round the policy hears one sum an arm. They are drawn from the seed and the number of the round, so that a
     run that was stopped goes on to the same numbers. The world's rewards are in the person's direction.
     """
-    if len(world.features) != len(study.sync().ids):
+    if study.sync().rows is None and len(world.features) != len(study.state.ids):
         raise InputError(f"the world has {len(world.features)} arms, the study {len(study.state.ids)}")
     told = 0
     while study.pending() or study.ask():

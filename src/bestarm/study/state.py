@@ -14,7 +14,9 @@ import numpy as np
 from bestarm.core import Tally
 from bestarm.rewards import Rewards
 from bestarm.study.rounds import Round
+from bestarm.study.rows import Everyone, RowIds, RowPlaces, sparse
 from bestarm.study.storage import Record
+from bestarm.tables import Source
 
 VERSION = 2
 CENT = 1e-9  # of a price: what rounding may add up to
@@ -74,12 +76,13 @@ class StudyState:
     version: int = VERSION  # of what was read last
     first: Record = field(default_factory=dict)  # what the study is
     name: str = ""
-    ids: list[str] = field(default_factory=list)
-    places: dict[str, int] = field(default_factory=dict)  # of the ids
+    ids: Any = field(default_factory=list)
+    places: Any = field(default_factory=dict)  # of the ids
     features: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     cost: list[float] | None = None
-    present: list[bool] = field(default_factory=list)
+    present: Any = field(default_factory=list)
+    rows: Source | None = None  # of a table too long to copy, whose arms cannot come or go
     budget: float = 0
     used: float = 0.0  # of the budget, by what was handed out and not refunded
     options: dict[str, Any] = field(default_factory=dict)
@@ -89,9 +92,9 @@ class StudyState:
     seed: int = 0
     blocks: Record | None = None
     stop: Any = None
-    counts: list[float] = field(default_factory=list)  # of all told results, by arm
-    sums: list[float] = field(default_factory=list)  # as told, not turned round
-    squares: list[float] = field(default_factory=list)
+    counts: Any = field(default_factory=list)  # of all told results, by arm
+    sums: Any = field(default_factory=list)  # as told, not turned round
+    squares: Any = field(default_factory=list)
     total: float = 0.0  # of counts
     results: dict[int | str, Result] = field(default_factory=dict)
     originals: dict[int | str, Result] = field(default_factory=dict)  # of those that were corrected
@@ -105,7 +108,7 @@ class StudyState:
     round: Round | None = None  # the current one, as long as a slot of it is open
     history: list[Round] = field(default_factory=list)  # every round, by number
     epoch: int | None = None  # the round the policy was started for; None: it must be started anew
-    epoch_arms: list[int] = field(default_factory=list)
+    epoch_arms: Sequence[int] = field(default_factory=list)
     ended: bool = False  # the policy asks for nothing more
     finished_by_hand: bool = False
     evenly: bool = False  # the policy failed for good: arms are spread evenly
@@ -129,9 +132,18 @@ class StudyState:
         return 1.0 if self.cost is None else self.cost[arm]
 
     @property
-    def in_race(self) -> list[int]:
+    def in_race(self) -> Sequence[int]:
         """The arms that were not withdrawn."""
+        if self.rows is not None:
+            return range(self.rows.rows)
         return [arm for arm, there in enumerate(self.present) if there]
+
+    @property
+    def measured(self) -> list[int]:
+        """The arms with results, in order."""
+        if self.rows is not None:
+            return sorted(arm for arm, count in self.counts.items() if count)
+        return [arm for arm, count in enumerate(self.counts) if count]
 
     @property
     def over(self) -> bool:
@@ -180,15 +192,32 @@ class StudyState:
         now = self.round
         return [] if now is None else [now.trials[slot] for slot in now.open_slots(0, now.handed)]
 
-    def known(self) -> Tally:
-        """Return all told results by arm, turned so that larger is better."""
-        counts, sums, squares = (np.array(numbers) for numbers in (self.counts, self.sums, self.squares))
+    def known(self, arms: Sequence[int] | None = None) -> Tally:
+        """Return all told results by arm, or of some arms, turned so that larger is better."""
+        every = range(len(self.ids)) if arms is None else arms
+        numbers = (self.counts, self.sums, self.squares)
+        counts, sums, squares = (np.array([one[arm] for arm in every], dtype=np.float64) for one in numbers)
         return Tally(counts, *self.rewards.totals(counts, sums, squares))
+
+    def features_of(self, arms: Sequence[int] | None = None) -> Any:
+        """Return the features of all arms, or of some, as they stand in the table `(m, d)`."""
+        if self.rows is not None:
+            return np.asarray(self.rows.take(np.array(arms, dtype=np.int64)), dtype=np.float64)
+        rows = self.features if arms is None else [self.features[arm] for arm in arms]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), -1)
 
     # what records of several kinds do
 
+    def hold(self, source: Source) -> None:
+        """Let the rows of a long table be the arms."""
+        self.rows, self.ids, self.names = source, RowIds(source), list(source.names)
+        self.places, self.present = RowPlaces(self.ids), Everyone(source.rows)
+        self.counts, self.sums, self.squares = sparse(), sparse(), sparse()
+
     def add(self, ids: Sequence[str], features: Any, cost: Any) -> None:
         """Put arms into the race."""
+        if self.rows is not None and ids:
+            raise ValueError("no arms can be added to a table that is read in blocks")
         costs = [1.0] * len(ids) if self.cost is None else cost
         shape = np.array(features, dtype=np.float64).shape
         if ids and (len(shape) != 2 or shape[1] != len((self.features or features)[0])):

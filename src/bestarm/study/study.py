@@ -72,7 +72,7 @@ class Study:
     def arms(self) -> tuple[str, ...]:
         """The ids of the arms in the race."""
         state = self.sync()
-        return tuple(state.ids[arm] for arm in state.in_race)
+        return tuple(state.ids[:] if state.rows is not None else (state.ids[arm] for arm in state.in_race))
 
     @property
     def encoding(self) -> Encoding:
@@ -251,6 +251,8 @@ class Study:
 
         def change(state: StudyState) -> Record | None:
             place = results.arm_index(state, arm)
+            if state.rows is not None:
+                raise InputError("an arm of a table that is read in blocks cannot be withdrawn")
             if state.present[place] and sum(state.present) == 1:
                 raise InputError(f"arm {arm!r} is the last one: it cannot be withdrawn")
             return {"kind": "arms", "withdrawn": [place]} if state.present[place] else None
@@ -302,7 +304,7 @@ class Study:
                 arm = self.driver.recommended(state)
             except (PolicyFailed, InputError):
                 arm = None
-            return state.ids[_leader(self, state) if arm is None or not state.present[arm] else arm]
+            return str(state.ids[_leader(self, state) if arm is None or not state.present[arm] else arm])
 
     def standing(self) -> tuple[str, ...] | None:
         """Return the arms that the policy has not dropped, None where it drops none."""
@@ -350,7 +352,9 @@ class Study:
         return narwhals.from_dict(columns, backend=backend).to_native()
 
     def _batch(self, trials: Iterable[int]) -> Batch:
-        state = self.state
+        state, trials = self.state, list(trials)
+        if state.rows is not None:
+            state.ids.of(state.arm_of(trial) for trial in trials)  # looked up together
         return Batch(tuple(Trial(id_of(trial), state.ids[state.arm_of(trial)]) for trial in trials))
 
     def _change(
@@ -371,14 +375,17 @@ def _text(text: str | None, what: str = "source") -> Any:
 def _leader(study: Study, state: StudyState) -> int:
     """Return the arm that all results speak for: of the largest posterior mean, or of the best mean without one."""
     try:
-        return state.places[study.recommend(draws=500).leader]
+        return int(state.places[study.recommend(draws=500).leader])
     except (BestArmError, ArithmeticError, np.linalg.LinAlgError, ValueError):
-        known = state.known()
+        arms = state.in_race if state.rows is None else state.measured or [0]
+        known = state.known(arms)
         mean = known.sums / np.maximum(known.counts, 1)
-        return int(np.lexsort((-mean, known.counts == 0, ~np.array(state.present)))[0])
+        return arms[int(np.lexsort((-mean, known.counts == 0))[0])]
 
 
 def _addition(state: StudyState, arms: Arms) -> Record:
+    if state.rows is not None:
+        raise InputError("no arms can be added to a table that is read in blocks")
     if arms.names != tuple(state.names):
         names = (", ".join(some) for some in (state.names, arms.names))
         raise InputError("new arms must have the features {}; given {}".format(*names))
