@@ -13,6 +13,7 @@ import numpy as np
 
 from bestarm.core import Array, Pulls, Tally, Totals, namespace
 
+FAR = 100  # features beyond 2^±100 are brought to about 1: fourth powers of theirs would be no floats
 MANY = 64  # times as many scores as are asked for: then it pays not to sort them all
 
 
@@ -59,7 +60,7 @@ def one_hot(index: Array, size: int, dtype: Any = None) -> Array:
     return xp.astype(hot, dtype if dtype is not None else xp.float64)
 
 
-def moved(values: Array, index: Array, step: Array) -> Array:
+def add_at(values: Array, index: Array, step: Array) -> Array:
     """Return `values` `(..., K)` with `step` `(...)` added at `index` `(...)`; `values` stays as it is."""
     if type(values) is np.ndarray:
         values = values.copy()
@@ -98,13 +99,30 @@ def matvec(matrix: Array, vector: Array) -> Array:
     return (matrix @ vector[..., None])[..., 0]
 
 
-def raised(matrix: Array, values: Array) -> Array:
+def add_to_diagonal(matrix: Array, values: Array) -> Array:
     """Return `matrix` `(..., n, n)` with `values` `(..., n)` added to its diagonal."""
     if type(matrix) is np.ndarray:
         matrix = matrix.copy()
         np.einsum("...ii->...i", matrix)[...] += values
         return matrix
     return matrix + values[..., None] * namespace(matrix).eye(matrix.shape[-1], dtype=matrix.dtype)
+
+
+def power_of_two(size: Array, most: float) -> Array:
+    """Return the power of two that brings each size beyond 2^±most to between 1 and 2; 1 for all others and for 0."""
+    xp = namespace(size)
+    exponent = xp.floor(xp.log2(xp.where(size > 0, size, xp.ones_like(size))))
+    far = xp.abs(exponent) > most
+    return xp.pow(2 * xp.ones_like(size), xp.where(far, xp.clip(-exponent, -1023.0, 1023.0), xp.zeros_like(size)))
+
+
+def evened(features: Array, axis: int | tuple[int, ...] = -2) -> Array:
+    """Return features `(..., K, d)` as they are, or times a power of two where their products would be no floats.
+
+    By default each column is looked at by itself; with axes (-2, -1) all of them have the same factor.
+    """
+    xp = namespace(features)
+    return features * power_of_two(xp.max(xp.abs(features), axis=axis, keepdims=True), FAR)
 
 
 def span_coordinates(features: Array, tolerance: float | None = None) -> Array:

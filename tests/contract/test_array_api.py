@@ -9,7 +9,12 @@ from bestarm.bandits import Tape
 from bestarm.play import play
 from tests.conftest import tape_for
 
-NUMPY_ONLY = {"gse-forest": "scikit-learn fits it", "gse-lin-cluster": "scikit-learn clusters for it"}
+NUMPY_ONLY = {
+    "gse-forest": "scikit-learn fits it",
+    "gse-lin-cluster": "scikit-learn clusters for it",
+    "auto": "hypotheses are weighed in NumPy",
+    "gse-auto": "hypotheses are weighed in NumPy",
+}
 
 
 @pytest.mark.parametrize("name", [n for n in catalog.names() if n not in NUMPY_ONLY])

@@ -219,7 +219,7 @@ def test_linear_worlds_are_called_linear_and_lawless_ones_separate(rng):
         sums = counts * means + np.sqrt(counts) * rng.standard_normal(means.shape)
         squares = sums**2 / counts + rng.chisquare(19, means.shape)
         made = structures(x, 400, KINDS, Scaling())
-        doubts[name] = weigh(made, KINDS, Tally(counts, sums, squares), 0.15, 3, 256).doubt.mean()
+        doubts[name] = weigh(made, KINDS, Tally(counts, sums, squares), 0.15, 3, 256).nonlinear.mean()
     assert doubts["linear"] < 0.25
     assert doubts["separate"] > 0.95
 
@@ -237,31 +237,36 @@ def test_separate_means_keep_the_hedge(features, known):
     made = structures(features, 40, KINDS, Scaling())
     mixture = weigh(made, KINDS, known, 0.5, len(KINDS), 256)
     place = [isinstance(kind, SeparateMeans) for kind in KINDS].index(True)
-    raised = 0.5 * mixture.doubt[0]
+    raised = 0.5 * mixture.nonlinear[0]
     assert np.isclose(np.sort(mixture.weight[0]), raised / (1 + raised - mixture.kinds[0, place]), rtol=1e-6).any()
 
 
-def test_where_arms_were_scaled_to_a_sphere_small_residuals_are_timid(rng):
+def test_where_arms_were_scaled_to_a_sphere_small_residuals_are_for_the_answer_only(rng):
     arms = rng.standard_normal((30, 4))
     unit = arms / np.linalg.norm(arms, axis=1, keepdims=True)
     nearly = unit * (1 + arms / 100)
-    for features, timid in ((arms, 0), (unit, 1), (1000 * unit + 100, 1), (unit[:5], 0), (nearly, 0)):
+    for features, answer_only in ((arms, 0), (unit, 1), (1000 * unit + 100, 1), (unit[:5], 0), (nearly, 0)):
         made = structures(features, 60, KINDS, Scaling())
-        bent = [h for h in made.hypotheses if "residual" in h.kind]
-        assert {(round(float(h.scales[1]) * 60 / len(features), 6), h.timid) for h in bent} == {(1.5, timid), (6.0, 0)}
-        assert all(h.timid == 0 for h in made.hypotheses if "residual" not in h.kind)
+        assert {
+            (round(float(h.scales[1]) * 60 / len(features), 6), h.answer_only)
+            for h in made.hypotheses
+            if "residual" in h.kind
+        } == {(1.5, answer_only), (6.0, 0)}
+        assert all(h.answer_only == 0 for h in made.hypotheses if "residual" not in h.kind)
 
 
-def test_timid_hypotheses_weigh_but_do_not_stand_for_their_kind(rng):
+def test_hypotheses_for_the_answer_only_weigh_but_do_not_stand_for_their_kind(rng):
     arms = rng.standard_normal((30, 4))
     unit = arms / np.linalg.norm(arms, axis=1, keepdims=True)
     counts, sums = np.full(30, 4.0), 4 * unit[:, 0] + rng.standard_normal(30)
     known = Tally(counts, sums, sums**2 / 4 + rng.chisquare(3, 30))
     made = structures(unit, 120, KINDS, Scaling())
-    careful, open_ = (weigh(m, KINDS, known, 0.15, len(KINDS), 256) for m in (made, made.outspoken()))
-    np.testing.assert_array_equal(careful.kinds, open_.kinds)
-    np.testing.assert_array_equal(careful.weight, open_.weight)
-    sizes = [[p.scales[1][0] * 4 for p in m.pieces if "exponential" in p.posterior.names[1:]] for m in (careful, open_)]
+    pulling, answer = (weigh(m, KINDS, known, 0.15, len(KINDS), 256) for m in (made, made.for_the_answer()))
+    np.testing.assert_array_equal(pulling.kinds, answer.kinds)
+    np.testing.assert_array_equal(pulling.weight, answer.weight)
+    sizes = [
+        [p.scales[1][0] * 4 for p in m.pieces if "exponential" in p.posterior.names[1:]] for m in (pulling, answer)
+    ]
     np.testing.assert_allclose(sizes, [[6.0, 6.0], [1.5, 1.5]])
 
 
@@ -303,9 +308,9 @@ def test_no_deviation_exceeds_its_bound(kept, rng):
     made, known = many(rng)
     mixture = weigh(made, KINDS, known, 0.15, kept, 64)
     for piece in mixture.pieces:
-        told = mixture._told(piece, None)
-        look = piece.posterior.arms(*told)
-        mean, bound = piece.posterior.bounds(*told)
+        arms = mixture._arms(piece, None)
+        look = piece.posterior.arms(*arms)
+        mean, bound = piece.posterior.bounds(*arms)
         np.testing.assert_allclose(mean, look.mean, rtol=1e-9, atol=1e-12)
         assert (bound >= look.variance * (1 - 1e-9)).all()
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from bestarm.core import Array, namespace
 from bestarm.iterate import Work, iterate
-from bestarm.linalg import Candidates, blank_columns, leverage, matvec, moment, moved, one_hot, pick, rank, row
+from bestarm.linalg import Candidates, add_at, blank_columns, leverage, matvec, moment, one_hot, pick, rank, row
 
 REFRESH = 100  # rank-one updates between two inversions: their error stays near 1e-13
 
@@ -130,7 +130,7 @@ class WolfeAtwood:
         u = matvec(inverse, row(x, j))
         along = matvec(x, u)
         scale, shrink = 1 + step, step / (1 + step * kappa)
-        w = xp.maximum(moved(w, j, step), 0.0) / scale[..., None]
+        w = xp.maximum(add_at(w, j, step), 0.0) / scale[..., None]
         if t % REFRESH == REFRESH - 1:
             fresh = xp.linalg.inv(moment(x, w))
             renewed = leverage(x, fresh)

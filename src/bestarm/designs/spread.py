@@ -8,8 +8,7 @@ import numpy as np
 from bestarm.core import Array, Random, namespace
 from bestarm.designs.optimal import kumar_yildirim
 from bestarm.designs.protocols import Design
-from bestarm.linalg import Candidates, one_hot, span_coordinates
-from bestarm.structures.bases import evened
+from bestarm.linalg import Candidates, evened, one_hot, span_coordinates
 
 
 @dataclass(frozen=True)

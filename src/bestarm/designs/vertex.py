@@ -10,7 +10,7 @@ from typing import Protocol
 
 from bestarm.core import Array, namespace
 from bestarm.iterate import Work, iterate
-from bestarm.linalg import Candidates, leverage, matvec, moment, moved, one_hot, pick, rank, row
+from bestarm.linalg import Candidates, add_at, leverage, matvec, moment, one_hot, pick, rank, row
 
 REFRESH = 100
 GOLDEN = (5**0.5 - 1) / 2
@@ -129,7 +129,7 @@ class VertexDirection:
         else:
             stalled = xp.where(done, stalled, xp.astype(gamma <= 0, stalled.dtype))
             gamma = xp.where(done, xp.zeros_like(gamma), gamma)
-        w = moved(w * (1 - gamma)[..., None], j, gamma)
+        w = add_at(w * (1 - gamma)[..., None], j, gamma)
         if t % REFRESH == REFRESH - 1:
             fresh = xp.linalg.inv(moment(x, w))
             renewed = leverage(x, fresh)

@@ -8,9 +8,8 @@ import numpy as np
 from bestarm.core import Array, Tally, namespace
 from bestarm.errors import InputError
 from bestarm.estimators import build, describe, freeze
-from bestarm.linalg import Candidates
+from bestarm.linalg import Candidates, evened
 from bestarm.models.protocols import Fit
-from bestarm.structures.bases import evened
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Weighed:
         """
         xp = namespace(tally.counts)
         pulls = max(int(xp.max(xp.sum(tally.counts, axis=-1))), 1)
-        made = structures(candidates.features, pulls, self.kinds, self.scaling).outspoken()
+        made = structures(candidates.features, pulls, self.kinds, self.scaling).for_the_answer()
         return read(made, self.kinds, tally, self.hedge, self.kept, ALL)
 
     def _shaped(self, tally: Tally, values: Array) -> Array:

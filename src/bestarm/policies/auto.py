@@ -216,7 +216,7 @@ class Auto:
         if state.spent == 0:
             xp = namespace(state.known.sums)
             return xp.zeros(state.known.sums.shape[:-1], dtype=xp.int64)
-        o = self._opinion(state, state.made.outspoken(), self.kinds)
+        o = self._opinion(state, state.made.for_the_answer(), self.kinds)
         xp = namespace(o.mean)
         variance = xp.linalg.diagonal(o.covariance)
         apart = variance[..., :, None] + variance[..., None, :] - 2 * o.covariance
@@ -330,7 +330,7 @@ class Auto:
         mixture, odds = read(made, kinds, state.known, self.hedge, self.kept, self.working)
         arms = self._working(mixture)
         mean, covariance = mixture.moments(arms)
-        found = (arms, mixture.weight, mean, covariance, mixture.noise, mixture.kinds, mixture.doubt)
+        found = (arms, mixture.weight, mean, covariance, mixture.noise, mixture.kinds, mixture.nonlinear)
         opinion = Opinion(*(xp.reshape(part, (*batch, *part.shape[1:])) for part in found))
         if odds is None:
             return opinion

@@ -17,8 +17,7 @@ import numpy as np
 
 from bestarm.core import Array, namespace
 from bestarm.kernels import Kernel
-from bestarm.linalg import accumulate, leverage, matvec, one_hot, pick, row
-from bestarm.structures.bases import power_of_two
+from bestarm.linalg import accumulate, leverage, matvec, one_hot, pick, power_of_two, row
 
 REFRESH = 256  # rank-one updates between two refits; the errors of so many stay near 1e-13
 VAGUE = 2.0**20  # standard deviations of the noise that the prior of a coefficient times its feature has at most

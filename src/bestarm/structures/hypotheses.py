@@ -1,19 +1,25 @@
 """Hypotheses about the K means: which bases they are made of, at which scales, with which prior weight.
 
-A hypothesis holds that f = μ 1 + g, g ~ N(0, σ² S), with S = Σ_b c_b F_b F_b' + diag(τ): bases F_b, each with a scale,
-and what every arm has of its own. The intercept μ is flat or absent, σ² is unknown.
+A hypothesis holds that (Eq. 1 and 2 of docs/algorithms/auto.md)
+
+    f = μ 1 + g,    g ~ N(0, σ² S),    S = Σ_b c_b F_b F_b' + diag(τ),    c = 4 (D/B) 4^i,
+
+with bases F_b, each at a scale c_b, and τ what every arm has of its own. The intercept μ is flat or absent, σ² is
+unknown. D is the dimension of a base and B the budget.
 """
 
 from dataclasses import dataclass, replace
 from math import log
 from typing import Protocol
 
-from bestarm.core import Array, namespace
+import numpy as np
+
+from bestarm.core import Array
 from bestarm.kernels import Exponential, Matern
+from bestarm.linalg import evened
 from bestarm.structures.bases import (
     Base,
     anchored,
-    evened,
     kernel_base,
     linear_base,
     products,
@@ -42,7 +48,7 @@ class Hypothesis:
     log_prior: Array | float
     term: str | None = None  # the base of which one feature, nobody knows which, counts too
     size: Array | None = None  # its scale `(...)` in units of σ²
-    timid: Array | float = 0.0  # 1 where it weighs, but does not stand for its kind, 0 elsewhere, `(...)`
+    answer_only: Array | float = 0.0  # 1 where it stands for its kind in the answer only, but weighs, `(...)`
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,9 @@ class Structures:
         names = {kind.name for kind in kinds}
         return replace(self, hypotheses=tuple(h for h in self.hypotheses if h.kind in names))
 
-    def outspoken(self) -> "Structures":
-        """Return the same hypotheses, none of them timid: what pulls are chosen by is one thing, the answer another."""
-        return replace(self, hypotheses=tuple(replace(h, timid=0.0) for h in self.hypotheses))
+    def for_the_answer(self) -> "Structures":
+        """Return the same hypotheses, all of which may stand for their kinds."""
+        return replace(self, hypotheses=tuple(replace(h, answer_only=0.0) for h in self.hypotheses))
 
     def members(self, kind: str) -> list[int]:
         """Return the places of the hypotheses of a kind."""
@@ -72,8 +78,8 @@ class Structures:
 
 
 @dataclass(frozen=True)
-class Arms:
-    """What kinds of hypotheses are told of the arms: how many, their features, the pulls, their shape, their bases."""
+class Geometry:
+    """What kinds of hypotheses depend on: the number of arms, of features and of pulls, their shape, their bases."""
 
     count: int
     features: int
@@ -105,7 +111,7 @@ class Kind(Protocol):
         """The names of its bases."""
         ...
 
-    def hypotheses(self, arms: Arms, scaling: "Scaling") -> list[Hypothesis]: ...
+    def hypotheses(self, arms: Geometry, scaling: "Scaling") -> list[Hypothesis]: ...
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ class Scaling:
 
     def of(self, dimension: Array, budget: int) -> list[tuple[Array, float]]:
         """Return scales `(...)` with their log prior weights."""
-        return [(self.least * g / budget * dimension, self.step * k) for k, g in enumerate(self.steps)]
+        return [(self.least * g / budget * dimension, self.step * k) for k, g in enumerate(self.steps)]  # Eq. 2
 
 
 @dataclass(frozen=True)
@@ -154,18 +160,19 @@ class Line:
         smooth = bool(self.residuals) and self.residual != "own"
         return (self.base, self.residual) if smooth else (self.base,)
 
-    def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
+    def hypotheses(self, arms: Geometry, scaling: Scaling) -> list[Hypothesis]:
         dimension = arms.bases[self.base].dimension
-        one = namespace(dimension).ones_like(dimension)
         likely = self.log_prior + self.on_sphere * arms.round + self.off_sphere * (1 - arms.round)
         made = []
         for scale, weight in scaling.of(dimension, arms.budget):
             prior = likely + weight
             for rho in self.residuals:
                 size, share = rho * arms.count / arms.budget, prior - log(len(self.residuals))
-                scales, own = ((scale,), size) if self.residual == "own" else ((scale, size * one), 0.0)
-                timid = arms.scaled if rho < max(self.residuals) else 0.0
-                made.append(Hypothesis(self.name, self.needs, scales, own, self.intercept, share, timid=timid))
+                scales, own = (
+                    ((scale,), size) if self.residual == "own" else ((scale, np.full_like(dimension, size)), 0.0)
+                )
+                small = arms.scaled if rho < max(self.residuals) else 0.0
+                made.append(Hypothesis(self.name, self.needs, scales, own, self.intercept, share, answer_only=small))
             if not self.residuals:
                 made.append(Hypothesis(self.name, self.needs, (scale,), 0.0, self.intercept, prior))
         return made
@@ -189,7 +196,7 @@ class Smooth:
     def needs(self) -> tuple[str, ...]:
         return (self.base,)
 
-    def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
+    def hypotheses(self, arms: Geometry, scaling: Scaling) -> list[Hypothesis]:
         scales = scaling.of(arms.bases[self.base].dimension, arms.budget)
         likely = self.log_prior + self.on_sphere * arms.round
         return [Hypothesis(self.name, self.needs, (c,), 0.0, True, likely + w) for c, w in scales]
@@ -211,7 +218,7 @@ class SeparateMeans:
     exploring: bool = True
     needs: tuple[str, ...] = ()
 
-    def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
+    def hypotheses(self, arms: Geometry, scaling: Scaling) -> list[Hypothesis]:
         full = min(arms.features / arms.count, 1.0) ** 2
         alone = self.log_prior + self.off_sphere * (1 - arms.round)
         prior = alone * (1 - full) + self.saturated * full
@@ -243,10 +250,9 @@ class OneOf:
     def needs(self) -> tuple[str, ...]:
         return (self.terms,) if self.line is None else (self.line, self.terms)
 
-    def hypotheses(self, arms: Arms, scaling: Scaling) -> list[Hypothesis]:
+    def hypotheses(self, arms: Geometry, scaling: Scaling) -> list[Hypothesis]:
         if self.terms not in arms.bases:  # too many
             return []
-        one = namespace(arms.round).ones_like(arms.round)
         likely = self.log_prior + self.on_sphere * arms.round + self.off_sphere * (1 - arms.round)
         likely = likely + self.two_levels * arms.levels
         lines: list[tuple[tuple[str, ...], tuple[Array, ...], float]] = [((), (), 0.0)]
@@ -256,7 +262,7 @@ class OneOf:
         return [
             Hypothesis(self.name, bases, scales, 0.0, self.intercept, likely + weight + more, self.terms, size)
             for bases, scales, weight in lines
-            for size, more in replace(scaling, steps=self.sizes).of(one, arms.budget)
+            for size, more in replace(scaling, steps=self.sizes).of(np.ones_like(arms.round), arms.budget)
         ]
 
 
@@ -287,7 +293,7 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
         make.pop("products", None)
     needed = dict.fromkeys(name for kind in kinds for name in kind.needs)
     bases = {name: make[name]() for name in needed if name in make}
-    arms = Arms(count, width, budget, round, scaled(round, count, width), two_levels(standard), bases)
+    arms = Geometry(count, width, budget, round, scaled(round, count, width), two_levels(standard), bases)
     made = [h for kind in kinds for h in kind.hypotheses(arms, scaling)]
     return Structures(bases, tuple(made))
 

@@ -1,15 +1,22 @@
-"""All hypotheses weighed, and the few that matter put side by side."""
+"""All hypotheses weighed, and the few that matter put side by side.
+
+Hypothesis j has the weight exp(log evidence + log prior), normalised, a kind the sum w of its hypotheses. The mixture
+over kinds a with means m_a and covariances σ_a² C_a has the mean Σ w_a m_a. Separate means keep at least h times the
+weight of the nonlinear kinds (Eq. 10 of docs/algorithms/auto.md).
+"""
 
 from dataclasses import dataclass, replace
 
-from bestarm.core import Array, Tally, namespace
+import numpy as np
+
+from bestarm.core import Array, Tally
 from bestarm.linalg import one_hot, pick, top
 from bestarm.structures.bases import Base, flattened, of_replications, of_rows
 from bestarm.structures.evidence import Data, evidence
 from bestarm.structures.hypotheses import Hypothesis, Kind, SeparateMeans, Structures
-from bestarm.structures.posterior import Outlook, Posterior, posterior
+from bestarm.structures.posterior import HypothesisPosterior, Outlook, posterior
 
-HEARD = 1e-6  # the weight from which a hypothesis is listened to at all
+NEGLIGIBLE = 1e-6  # a hypothesis of no more weight is left out
 SCREENED = 2048  # arms from which a bound of their deviations is worth its while
 
 
@@ -18,7 +25,7 @@ class Piece:
     """The posterior of one kind, for the replications `who` that chose it; `own` and `scales` are of its hypothesis."""
 
     who: Array
-    posterior: Posterior
+    posterior: HypothesisPosterior
     own: Array
     scales: tuple[Array, ...]
 
@@ -27,7 +34,7 @@ class Piece:
 class Mixture:
     """In each of R replications, the best hypothesis of each of the weightiest `g` kinds.
 
-    `order` brings what the pieces say one after the other back to replications and their kinds, `(R, g)`.
+    `order` brings the pieces, one after the other, back to replications and their kinds, `(R, g)`.
     """
 
     known: Tally  # of all arms, (R, K)
@@ -37,192 +44,194 @@ class Mixture:
     weight: Array  # (R, g)
     noise: Array  # σ², (R, g)
     kinds: Array  # the weight of every kind, (R, kinds)
-    doubt: Array  # the weight of all nonlinear kinds, (R,)
+    nonlinear: Array  # the weight of all nonlinear kinds, (R,)
 
     def moments(self, arms: Array) -> tuple[Array, Array]:
         """Return the means `(R, g, m)` and covariances `(R, g, m, m)` of `arms` `(R, m)`."""
-        looks = self._looks(arms)
-        mean = self._ordered([look.mean for look in looks])
-        covariance = self._ordered([look.covariance for look in looks])
-        return mean, covariance * self.noise[..., None, None]
+        outlooks = self._outlooks(arms)
+        m = self._ordered([one.mean for one in outlooks])
+        C = self._ordered([one.covariance for one in outlooks])
+        return m, C * self.noise[..., None, None]
 
     def means(self, arms: Array | None = None) -> Array:
         """Return the mean of `arms` `(R, m)`, or of every arm, in the mixture."""
         if arms is not None or self.known.counts.shape[-1] <= SCREENED:
-            found = [look.mean for look in self._looks(arms)]
+            found = [one.mean for one in self._outlooks(arms)]
         else:
-            found = [piece.posterior.bounds(*self._told(piece, None))[0] for piece in self.pieces]
-        return namespace(self.weight).sum(self.weight[..., None] * self._ordered(found), axis=-2)
+            found = [piece.posterior.bounds(*self._arms(piece, None))[0] for piece in self.pieces]
+        return np.sum(self.weight[..., None] * self._ordered(found), axis=-2)
 
     def marginals(self, arms: Array | None = None) -> tuple[Array, Array]:
         """Return the mean and the standard deviation of `arms` `(R, m)`, or of every arm, in the mixture."""
-        looks = self._looks(arms)
-        return self._mixed([(look.mean, look.variance) for look in looks])
+        return self._mixed([(one.mean, one.variance) for one in self._outlooks(arms)])
 
-    def foremost(self, count: int, far: float, first: Array) -> Array:
-        """Return the `count` arms `(R, count)` that reach up most, by mean and `far` deviations; `first` `(R, K)` lead.
+    def foremost(self, count: int, z: float, first: Array) -> Array:
+        """Return the `count` arms `(R, count)` that reach up most, by mean and `z` deviations; `first` `(R, K)` lead.
 
         Where there are many, only arms that a bound of their deviation does not rule out are looked at closely.
         """
-        xp = namespace(self.weight)
 
         def reach(mean: Array, deviation: Array, leading: Array) -> Array:
-            return xp.where(leading, xp.inf * xp.ones_like(mean), mean + far * deviation)
+            return np.where(leading, np.inf, mean + z * deviation)
 
         if first.shape[-1] <= SCREENED:
             return top(reach(*self.marginals(), first), count)
-        bounds = [piece.posterior.bounds(*self._told(piece, None)) for piece in self.pieces]
+        bounds = [piece.posterior.bounds(*self._arms(piece, None)) for piece in self.pieces]
         highest = reach(*self._mixed(bounds), first)
         close, possible = 0, count
         while close < possible:  # until no arm that was not looked at can be among them
             close = min(possible, max(4 * close, count))
             arms = top(highest, close)
-            known = reach(*self.marginals(arms), xp.take_along_axis(first, arms, axis=-1))
+            known = reach(*self.marginals(arms), np.take_along_axis(first, arms, axis=-1))
             best = top(known, count)
-            least = xp.take_along_axis(known, best[..., -1:], axis=-1)
-            possible = int(xp.max(xp.sum(xp.astype(highest >= least, xp.int64), axis=-1)))
-        return xp.take_along_axis(arms, best, axis=-1)
-
-    def _mixed(self, parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-        """Return mean and standard deviation of the mixture, from means and variances by piece."""
-        xp = namespace(self.weight)
-        mean = self._ordered([one for one, _ in parts])
-        variance = self._ordered([two for _, two in parts]) * self.noise[..., None]
-        weight = self.weight[..., None]
-        mixed = xp.sum(weight * mean, axis=-2)
-        off = mean - mixed[..., None, :]
-        return mixed, xp.sqrt(xp.maximum(xp.sum(weight * (variance + off * off), axis=-2), 0.0))
+            least = np.take_along_axis(known, best[..., -1:], axis=-1)
+            possible = int(np.sum(highest >= least, axis=-1).max())
+        return np.take_along_axis(arms, best, axis=-1)
 
     def outlooks(self) -> list[Outlook]:
         """Return what each hypothesis thinks of all arms `(1, K)`, in units of its σ²; for one replication only."""
-        looks = self._looks(None)
-        return [looks[int(place)] for place in self.order]
+        found = self._outlooks(None)
+        return [found[int(place)] for place in self.order]
+
+    def _mixed(self, parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the mixture, from means and variances by piece."""
+        w, m = self.weight[..., None], self._ordered([one for one, _ in parts])
+        variance = self._ordered([two for _, two in parts]) * self.noise[..., None]
+        mixed = np.sum(w * m, axis=-2)
+        off = m - mixed[..., None, :]
+        return mixed, np.sqrt(np.maximum(np.sum(w * (variance + off * off), axis=-2), 0.0))
 
     def _ordered(self, parts: list[Array]) -> Array:
-        xp = namespace(self.weight)
-        array = xp.take(xp.concat(parts, axis=0), self.order, axis=0)
-        return xp.reshape(array, (*self.weight.shape, *array.shape[1:]))
+        array = np.concat(parts, axis=0)[self.order]
+        return array.reshape(*self.weight.shape, *array.shape[1:])
 
-    def _looks(self, arms: Array | None) -> list[Outlook]:
+    def _outlooks(self, arms: Array | None) -> list[Outlook]:
         """Return what each piece thinks of `arms` `(R, m)`, or of all."""
-        return [piece.posterior.arms(*self._told(piece, arms)) for piece in self.pieces]
+        return [piece.posterior.arms(*self._arms(piece, arms)) for piece in self.pieces]
 
-    def _told(self, piece: Piece, arms: Array | None) -> tuple[dict[str, Base], Array, Array, Array]:
+    def _arms(self, piece: Piece, arms: Array | None) -> tuple[dict[str, Base], Array, Array, Array]:
         """Return the bases, counts, means and own variances of `arms` `(R, m)`, or of all, for a piece."""
-        xp = namespace(self.weight)
         names = piece.posterior.names
         term = () if piece.posterior.term is None else (piece.posterior.term.name,)
         bases = of_replications({name: self.bases[name] for name in names + term}, piece.who)
-        counts, sums = (xp.take(a, piece.who, axis=0) for a in (self.known.counts, self.known.sums))
+        counts, sums = self.known.counts[piece.who], self.known.sums[piece.who]
         if arms is not None and arms.shape[-1] < counts.shape[-1]:
-            mine = xp.take(arms, piece.who, axis=0)
+            mine = arms[piece.who]
             bases = of_rows(bases, mine)
-            counts, sums = (xp.take_along_axis(a, mine, axis=-1) for a in (counts, sums))
-        means = sums / xp.maximum(counts, xp.ones_like(counts))
+            counts, sums = (np.take_along_axis(a, mine, axis=-1) for a in (counts, sums))
+        means = sums / np.maximum(counts, 1.0)
         own = Data(counts, means, piece.own, piece.own, bases).own(names, piece.scales, piece.own[..., None])
         return bases, counts, means, own
 
 
 def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float, kept: int, many: int) -> Mixture:
-    """Return the mixture of some kinds after the rewards `known` `(..., K)`, its leading axes in one.
+    """Return the mixture of the `kept` weightiest kinds after the rewards `known` `(..., K)`, leading axes in one.
 
     Separate means have at least `hedge` times the weight of nonlinear kinds: smoothness that served so far may fail
-    for the one arm that matters. Beyond `many` arms only those pulled are looked at. The likeliest hypothesis of a kind
-    stands for it, of those that are not timid.
+    for the one arm that matters. Beyond `many` arms only those pulled are looked at.
     """
-    xp = namespace(known.sums)
-    known = Tally(*(xp.reshape(a, (-1, a.shape[-1])) for a in (known.counts, known.sums, known.squares)))
+    known = Tally(*(a.reshape(-1, a.shape[-1]) for a in (known.counts, known.sums, known.squares)))
     bases = flattened(made.bases)
     made = Structures(bases, tuple(_flat(h) for h in made.of(kinds).hypotheses))
-    data = _seen(known, bases, many)
+    data = _of_pulled(known, bases, many)
     logs, noise = evidence(made, data)
-    timid = xp.stack([h.timid * xp.ones_like(data.within) for h in made.hypotheses], axis=-1)
-    standing = xp.where(timid > 0, -xp.inf * xp.ones_like(logs), logs)
-    weights = xp.exp(logs - xp.max(logs, axis=-1, keepdims=True))
-    weights = weights / xp.sum(weights, axis=-1, keepdims=True)
-    members = [xp.asarray(made.members(kind.name), dtype=xp.int64) for kind in kinds]
-    each = xp.stack([xp.sum(xp.take(weights, mine, axis=-1), axis=-1) for mine in members], axis=-1)
-    bent = xp.asarray([float(kind.nonlinear) for kind in kinds], dtype=each.dtype)
-    doubt = xp.sum(each * bent, axis=-1)
-    held = _hedged(each, kinds, hedge * doubt)
-    held = xp.where(held > HEARD, held, xp.zeros_like(held))
-    there = xp.asarray([k for k, mine in enumerate(members) if mine.shape[0]], dtype=xp.int64)
-    most = min(kept, int(xp.max(xp.sum(xp.astype(held > 0, xp.int64), axis=-1))))
-    chosen = xp.reshape(xp.take(there, xp.reshape(top(xp.take(held, there, axis=-1), most), (-1,))), (-1, most))
-    weight = xp.take_along_axis(held, chosen, axis=-1)
-    weight = weight / xp.sum(weight, axis=-1, keepdims=True)
-    slots = xp.reshape(chosen, (-1,))
-    pieces, places, noises = [], [], []
+    weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    members = [np.asarray(made.members(kind.name), dtype=np.int64) for kind in kinds]
+    each = np.stack([np.take(weights, mine, axis=-1).sum(axis=-1) for mine in members], axis=-1)
+    nonlinear = np.sum(each * np.asarray([float(kind.nonlinear) for kind in kinds], dtype=each.dtype), axis=-1)
+    held = _hedged(each, kinds, hedge * nonlinear)
+    held = np.where(held > NEGLIGIBLE, held, 0.0)
+    there = np.asarray([k for k, mine in enumerate(members) if len(mine)], dtype=np.int64)
+    chosen = there[top(held[:, there], min(kept, int(np.sum(held > 0, axis=-1).max())))]
+    weight = np.take_along_axis(held, chosen, axis=-1)
+    weight = weight / weight.sum(axis=-1, keepdims=True)
+    pieces, order, variances = _pieces(made, kinds, data, chosen, members, logs, noise)
+    return Mixture(known, bases, pieces, order, weight, variances, each, nonlinear)
+
+
+def _pieces(
+    made: Structures,
+    kinds: tuple[Kind, ...],
+    data: Data,
+    chosen: Array,
+    members: list[Array],
+    logs: Array,
+    noise: Array,
+) -> tuple[tuple[Piece, ...], Array, Array]:
+    """Return the likeliest hypothesis of each of the `chosen` kinds `(R, g)`, their order, and their σ² `(R, g)`.
+
+    Those that are for the answer only do not stand for their kind.
+    """
+    answer_only = np.stack([h.answer_only * np.ones_like(data.within) for h in made.hypotheses], axis=-1)
+    logs = np.where(answer_only > 0, -np.inf, logs)
+    pieces, places, variances = [], [], []
     for k, mine in enumerate(members):
-        at = xp.nonzero(slots == k)[0]
-        if at.shape[0] == 0:
-            continue
-        who = at // chosen.shape[-1]
-        best = xp.argmax(xp.take(xp.take(standing, who, axis=0), mine, axis=-1), axis=-1)
-        pieces.append(_piece(made, kinds[k].name, data, who, best))
-        places.append(at)
-        noises.append(pick(xp.take(xp.take(noise, who, axis=0), mine, axis=-1), best))
-    order = xp.argsort(xp.concat(places))
-    spread = xp.reshape(xp.take(xp.concat(noises), order, axis=0), chosen.shape)
-    return Mixture(known, bases, tuple(pieces), order, weight, spread, each, doubt)
+        at = np.nonzero(chosen.reshape(-1) == k)[0]
+        if len(at):
+            who = at // chosen.shape[-1]
+            best = np.argmax(logs[who][:, mine], axis=-1)
+            pieces.append(_piece(made, kinds[k].name, data, who, best))
+            places.append(at)
+            variances.append(pick(noise[who][:, mine], best))
+    order = np.argsort(np.concat(places))
+    return tuple(pieces), order, np.concat(variances)[order].reshape(chosen.shape)
 
 
 def _flat(h: Hypothesis) -> Hypothesis:
     """Return the hypothesis with all leading axes in one."""
-    scales = tuple(namespace(s).reshape(s, (-1,)) for s in h.scales)
-    prior, timid = (
-        part if isinstance(part, float) else namespace(part).reshape(part, (-1,)) for part in (h.log_prior, h.timid)
-    )
-    size = None if h.size is None else namespace(h.size).reshape(h.size, (-1,))
-    return replace(h, scales=scales, log_prior=prior, size=size, timid=timid)
+    prior, answer_only = np.reshape(h.log_prior, -1), np.reshape(h.answer_only, -1)
+    size = None if h.size is None else np.reshape(h.size, -1)
+    scales = tuple(np.reshape(c, -1) for c in h.scales)
+    return replace(h, scales=scales, log_prior=prior, size=size, answer_only=answer_only)
 
 
-def _seen(known: Tally, bases: dict[str, Base], many: int) -> Data:
+def _of_pulled(known: Tally, bases: dict[str, Base], many: int) -> Data:
     """Return the data of all arms; where there are many, of those pulled."""
-    xp = namespace(known.counts)
     if known.counts.shape[-1] <= many:
         return Data.of(known, bases)
     arms = pulled(known.counts)
     parts = (known.counts, known.sums, known.squares)
-    return Data.of(Tally(*(xp.take_along_axis(a, arms, axis=-1) for a in parts)), of_rows(bases, arms))
+    return Data.of(Tally(*(np.take_along_axis(a, arms, axis=-1) for a in parts)), of_rows(bases, arms))
 
 
 def pulled(counts: Array) -> Array:
     """Return the arms `(R, m)` that were pulled, in order; some that were not, where others pulled more of them."""
-    xp = namespace(counts)
     if counts.shape[0] == 1:
-        arms = xp.nonzero(counts[0] > 0)[0]
-        return arms[None, :] if arms.shape[0] else xp.zeros((1, 1), dtype=xp.int64)
-    most = int(xp.max(xp.sum(xp.astype(counts > 0, xp.int64), axis=-1)))
-    return xp.sort(top(counts, max(most, 1)), axis=-1)
+        arms = np.nonzero(counts[0] > 0)[0]
+        return arms[None, :] if len(arms) else np.zeros((1, 1), dtype=np.int64)
+    most = int(np.sum(counts > 0, axis=-1).max())
+    return np.sort(top(counts, max(most, 1)), axis=-1)
 
 
 def _hedged(each: Array, kinds: tuple[Kind, ...], least: Array) -> Array:
     """Return the weights of kinds with at least `least` `(R,)` on separate means."""
-    xp = namespace(each)
     places = [j for j, kind in enumerate(kinds) if isinstance(kind, SeparateMeans)]
     if not places:
         return each
-    raised = xp.maximum(each, one_hot(xp.asarray(places[0]), each.shape[-1], each.dtype) * least[..., None])
-    return raised / xp.sum(raised, axis=-1, keepdims=True)
+    held = np.maximum(each, one_hot(np.asarray(places[0]), each.shape[-1], each.dtype) * least[..., None])  # Eq. 10
+    return held / held.sum(axis=-1, keepdims=True)
 
 
 def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> Piece:
     """Return the posterior of the hypothesis `best` `(m,)` of a kind, in the replications `who` `(m,)`."""
-    xp = namespace(data.means)
     group = [made.hypotheses[j] for j in made.members(kind)]
-    names, intercept = group[0].bases, group[0].intercept
-    scales = tuple(
-        pick(xp.take(xp.stack([h.scales[p] for h in group], axis=-1), who, axis=0), best) for p in range(len(names))
-    )
-    own = xp.take(xp.asarray([h.own for h in group], dtype=data.means.dtype), best)
-    counts, means, within, squares = (
-        xp.take(a, who, axis=0) for a in (data.counts, data.means, data.within, data.squares)
-    )
-    term, size = group[0].term, None
+    names, term, size = group[0].bases, group[0].term, None
+
+    def of_best(values: list[Array]) -> Array:
+        return pick(np.stack(values, axis=-1)[who], best)
+
+    scales = tuple(of_best([h.scales[p] for h in group]) for p in range(len(names)))
     if term is not None:
-        size = pick(xp.take(xp.stack([h.size for h in group], axis=-1), who, axis=0), best)
+        size = of_best([h.size for h in group])
+    own = np.asarray([h.own for h in group], dtype=data.means.dtype)[best]
     needs = names if term is None else (*names, term)
-    part = Data(counts, means, within, squares, of_replications({n: data.bases[n] for n in needs}, who))
-    found = posterior(names, scales, part.own(names, scales, own[..., None]), intercept, part, term, size)
-    return Piece(who, found, own, scales)
+    part = Data(
+        data.counts[who],
+        data.means[who],
+        data.within[who],
+        data.squares[who],
+        of_replications({name: data.bases[name] for name in needs}, who),
+    )
+    tau = part.own(names, scales, own[..., None])
+    return Piece(who, posterior(names, scales, tau, group[0].intercept, part, term, size), own, scales)

@@ -1,13 +1,19 @@
 """Rewards 0 and 1 on the scale of log odds, where features act additively and nothing is squeezed at 0 and 1.
 
-Around a chance p̃ thought likely, a mean reward y counts as the log odds z = logit p̃ + (y − p̃) / v, v = p̃(1 − p̃), and
-a pull as 4v pulls of variance 4: one step of the Newton method that fits a logistic model. Rewards 0 and −1, losses to
-be avoided, are 1 and 0 less one.
+Around a chance p̃ thought likely a mean reward y counts as the log odds z, and N pulls as N' (Eq. 6 of
+docs/algorithms/auto.md):
+
+    z = logit p̃ + (y − p̃) / v,    N' = 4 v N,    v = p̃ (1 − p̃).
+
+This is one step of the Newton method that fits a logistic model. Rewards 0 and −1, losses to be avoided, are 1 and 0
+less one.
 """
 
 from dataclasses import dataclass
 
-from bestarm.core import Array, Tally, namespace
+import numpy as np
+
+from bestarm.core import Array, Tally
 from bestarm.linalg import scatter
 from bestarm.structures.hypotheses import Kind, Structures
 from bestarm.structures.mixture import Mixture, pulled, weigh
@@ -31,49 +37,41 @@ class Odds:
 
     @classmethod
     def around(cls, chance: Array, binary: Array, lost: Array | None = None) -> "Odds":
-        """Return how to read rewards of arms with about this `chance` `(..., K)`, or `(..., 1)`, if `binary` `(...)`.
+        """Return how to read rewards of arms with about this `chance` p̃ `(..., K)`, or `(..., 1)`, if `binary` `(...)`.
 
         Where they are `lost` `(...)`, they are 0 and −1, and `chance` is that of 0.
         """
-        xp = namespace(chance)
-        chance = xp.clip(chance, EDGE, 1 - EDGE)
-        v = chance * (1 - chance)
-        middle = xp.log(chance / (1 - chance)) - 1 / (1 - chance)
-        lost = xp.zeros_like(binary) if lost is None else lost
-        middle = middle + xp.astype(lost, chance.dtype)[..., None] / v
-        if bool(xp.all(binary)):
+        p = np.clip(chance, EDGE, 1 - EDGE)
+        v = p * (1 - p)
+        lost = np.zeros_like(binary) if lost is None else lost
+        middle = np.log(p / (1 - p)) - 1 / (1 - p) + lost.astype(p.dtype)[..., None] / v  # Eq. 6
+        if bool(np.all(binary)):
             return cls(4 * v, middle, 1 / v, binary, lost)
-        one = xp.ones_like(chance)
-        parts = ((4 * v, one), (middle, xp.zeros_like(one)), (1 / v, one))
-        share, middle, slope = (xp.where(binary[..., None], odds, plain) for odds, plain in parts)
-        return cls(share, middle, slope, binary, lost)
+        share, slope = (np.where(binary[..., None], odds, 1.0) for odds in (4 * v, 1 / v))
+        return cls(share, np.where(binary[..., None], middle, 0.0), slope, binary, lost)
 
     def means(self, thought: Array) -> Array:
         """Return the mean rewards `(..., K)` where this is `thought` of the arms as rewards are read."""
-        xp = namespace(thought)
-        wins = chances(thought) - xp.astype(self.lost, thought.dtype)[..., None]
-        return xp.where(self.binary[..., None], wins, thought)
+        wins = chances(thought) - self.lost.astype(thought.dtype)[..., None]
+        return np.where(self.binary[..., None], wins, thought)
 
     def steepness(self, thought: Array) -> Array:
         """Return by how much mean rewards `(..., K)` change with what is `thought`."""
-        xp = namespace(thought)
-        chance = chances(thought)
-        return xp.where(self.binary[..., None], chance * (1 - chance), xp.ones_like(chance))
+        p = chances(thought)
+        return np.where(self.binary[..., None], p * (1 - p), 1.0)
 
     def tally(self, known: Tally) -> Tally:
         """Return what is known of all arms `(..., K)`, read this way."""
-        xp = namespace(known.sums)
-        means = known.sums / xp.maximum(known.counts, xp.ones_like(known.counts))
-        within = xp.maximum(known.squares - known.sums * means, 0.0) * self.share * self.slope * self.slope
-        counts, means = known.counts * self.share, self.middle + self.slope * means
-        return Tally(counts, counts * means, within + counts * means * means)
+        y = known.sums / np.maximum(known.counts, 1.0)
+        within = np.maximum(known.squares - known.sums * y, 0.0) * self.share * self.slope * self.slope
+        N, z = known.counts * self.share, self.middle + self.slope * y
+        return Tally(N, N * z, within + N * z * z)
 
 
 def binary(known: Tally) -> tuple[Array, Array]:
     """Return where `(...)` all rewards so far were 0 or 1, or all 0 or −1, and where they were the latter."""
-    xp = namespace(known.sums)
     won, lost = (
-        xp.all((known.squares == sums) & (sums >= 0) & (sums <= known.counts), axis=-1)
+        np.all((known.squares == sums) & (sums >= 0) & (sums <= known.counts), axis=-1)
         for sums in (known.sums, -known.sums)
     )
     return won | lost, lost & ~won
@@ -87,26 +85,23 @@ def read(
     Log odds are taken around the mean reward first, then around the chances that this leads to; beyond `many` arms,
     around the mean reward for those not pulled, of which there is nothing to read.
     """
-    xp = namespace(known.sums)
     where, lost = binary(known)
-    if not bool(xp.any(where)):
+    if not bool(np.any(where)):
         return weigh(made, kinds, known, hedge, kept, many), None
-    wins, pulls = (xp.sum(a, axis=-1, keepdims=True) for a in (known.sums, known.counts))
-    wins = wins + xp.where(lost[..., None], pulls, xp.zeros_like(pulls))
+    wins, pulls = (a.sum(axis=-1, keepdims=True) for a in (known.sums, known.counts))
+    wins = wins + np.where(lost[..., None], pulls, 0.0)
     chance = (wins + 1) / (pulls + 2)
     mixture = weigh(made, kinds, Odds.around(chance, where, lost).tally(known), hedge, kept, many)
-    batch, count = known.sums.shape[:-1], known.sums.shape[-1]
-    if count <= many:
-        chance = chances(xp.reshape(mixture.means(), known.sums.shape))
+    if known.sums.shape[-1] <= many:
+        chance = chances(mixture.means().reshape(known.sums.shape))
     else:
         arms = pulled(mixture.known.counts)
-        thought, arms = (xp.reshape(a, (*batch, -1)) for a in (mixture.means(arms), arms))
-        chance = chance + scatter(arms, chances(thought) - chance, count)
+        thought, arms = (a.reshape(*known.sums.shape[:-1], -1) for a in (mixture.means(arms), arms))
+        chance = chance + scatter(arms, chances(thought) - chance, known.sums.shape[-1])
     odds = Odds.around(chance, where, lost)
     return weigh(made, kinds, odds.tally(known), hedge, kept, many), odds
 
 
 def chances(odds: Array) -> Array:
     """Return the chances of these log odds."""
-    xp = namespace(odds)
-    return 1 / (1 + xp.exp(-xp.clip(odds, -FAR, FAR)))
+    return 1 / (1 + np.exp(-np.clip(odds, -FAR, FAR)))

@@ -1,8 +1,17 @@
-"""One term out of many, nobody knows which: each is weighed by what it would explain."""
+"""One term out of many, nobody knows which: each is weighed by what it would explain.
+
+f = .. + b t with b ~ N(0, c σ²), t one of p terms, all equally likely beforehand. M is the precision that everything
+else leaves, an intercept included, and L the sum of squares W + Q that it leaves. With v = t'Mt and u = t'My the term
+explains c u² / (1 + c v) of L, and (Eq. 4 of docs/algorithms/auto.md)
+
+    log evidence = −½ log(1 + c v) − ½ n log(1 − c u² / ((1 + c v) L)),    b ~ N(c u / (1 + c v), σ² c / (1 + c v)).
+"""
 
 from dataclasses import dataclass
 
-from bestarm.core import Array, namespace
+import numpy as np
+
+from bestarm.core import Array
 
 NOTHING = 1e-15  # of what is left: a term that explains all of it must not make a logarithm infinite
 
@@ -19,33 +28,28 @@ class Terms:
 
     def moments(self, noise: Array) -> tuple[Array, Array]:
         """Return the mean `(..., p)` of all b and their covariance `(..., p, p)` in units of σ², which is `noise`."""
-        xp = namespace(self.mean)
-        mean = self.weight * self.mean
-        square = self.weight * (self.variance + self.mean * self.mean / noise[..., None])
-        eye = xp.eye(mean.shape[-1], dtype=mean.dtype)
-        return mean, square[..., None] * eye - mean[..., :, None] * (mean / noise[..., None])[..., None, :]
+        w, b = self.weight, self.mean
+        mean = w * b
+        square = w * (self.variance + b * b / noise[..., None])
+        scaled = mean / noise[..., None]
+        return mean, square[..., None] * np.eye(b.shape[-1], dtype=b.dtype) - mean[..., :, None] * scaled[..., None, :]
 
 
-def weighed(some: Array, size: Array, apart: Array, along: Array, left: Array, pulls: Array) -> Terms:
-    """Return the terms t with v = t' M t (`apart`) and u = t' M y (`along`) `(..., p)`, b ~ N(0, c σ²), c the `size`.
+def weighed(some: Array, c: Array, v: Array, u: Array, left: Array, pulls: Array) -> Terms:
+    """Return the terms with v = t'Mt and u = t'My `(..., p)`, and the `left` sum of squares L after n `pulls`, `(...)`.
 
-    M is the precision that everything else leaves, an intercept included, and `left` `(...)` the sum of squares. A term
-    explains c u²/(1 + c v) of it, and log evidence is −½ log(1 + c v) − ½ n log of what then is left. Terms are equally
-    likely beforehand; only `some` `(..., p)` are terms, the others are 0 for all arms.
+    Only `some` `(..., p)` are terms, the others are 0 for all arms.
     """
-    xp = namespace(left)
-    c, before = size[..., None], left[..., None]
-    shrunk = 1 + c * apart
-    after = xp.maximum(before - c * along * along / shrunk, NOTHING * before)
-    logs = -xp.log(shrunk) / 2 - pulls[..., None] / 2 * xp.log(after / before)
-    most = xp.max(xp.where(some, logs, -xp.inf * xp.ones_like(logs)), axis=-1, keepdims=True)
-    most = xp.where(xp.isfinite(most), most, xp.zeros_like(most))
-    odds = xp.where(some, xp.exp(xp.where(some, logs - most, xp.zeros_like(logs))), xp.zeros_like(logs))
-    count = xp.sum(xp.astype(some, logs.dtype), axis=-1, keepdims=True)
-    total = xp.sum(odds, axis=-1, keepdims=True)
-    any_at_all = count > 0
-    total = xp.where(any_at_all, total, xp.ones_like(total))
-    gain = most + xp.log(total) - xp.log(xp.where(any_at_all, count, xp.ones_like(count)))
+    c, L = c[..., None], left[..., None]
+    shrunk = 1 + c * v
+    after = np.maximum(L - c * u * u / shrunk, NOTHING * L)
+    logs = -np.log(shrunk) / 2 - pulls[..., None] / 2 * np.log(after / L)  # Eq. 4
+    most = np.max(np.where(some, logs, -np.inf), axis=-1, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0.0)
+    odds = np.where(some, np.exp(np.where(some, logs - most, 0.0)), 0.0)
+    p = some.astype(logs.dtype).sum(axis=-1, keepdims=True)
+    total = np.where(p > 0, odds.sum(axis=-1, keepdims=True), 1.0)
+    gain = most + np.log(total) - np.log(np.where(p > 0, p, 1.0))
     weight = odds / total
-    mixed = xp.where(any_at_all[..., 0], xp.sum(weight * after, axis=-1), left)
-    return Terms(weight, c * along / shrunk, c / shrunk, mixed, gain[..., 0])
+    mixed = np.where(p[..., 0] > 0, np.sum(weight * after, axis=-1), left)
+    return Terms(weight, c * u / shrunk, c / shrunk, mixed, gain[..., 0])

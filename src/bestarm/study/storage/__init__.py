@@ -66,6 +66,18 @@ class Storage(Protocol):
         """Forget a log; return whether there was one."""
         ...
 
+    def mark(self, name: str | None = None) -> str:
+        """Return a small text that is another after each change to a study, or to any without a name.
+
+        It costs the same however long the logs are, and signs of life are no changes. Ask for it before reading: what
+        changes meanwhile then makes it old. It may become another although nothing of this study changed.
+        """
+        ...
+
+    def wait(self, mark: str, timeout: float, name: str | None = None) -> str:
+        """Return the mark as soon as it is another than the one given; that one after so many seconds without."""
+        ...
+
     def hold(self, name: str) -> AbstractContextManager[None]:
         """Let nobody but this thread, by this handle, write to the study inside."""
         ...

@@ -19,6 +19,7 @@ from bestarm.errors import StorageError
 from bestarm.study.storage.failures import reason
 from bestarm.study.storage.lock import Patience, fcntl, give, holder, queue
 from bestarm.study.storage.seats import File, Seat, inherited, let_go
+from bestarm.study.storage.watch import stamp
 
 T = TypeVar("T")
 
@@ -244,7 +245,7 @@ class Database:
 
     def _beside(self) -> Beside:
         """Look at the files beside the database; an empty -wal file is none."""
-        wal, shm = (_look(f"{self._real()}{end}") for end in ("-wal", "-shm"))
+        wal, shm = (stamp(f"{self._real()}{end}") for end in ("-wal", "-shm"))
         return Beside(wal if wal and wal[1] else None, shm)
 
     def _real(self) -> str:
@@ -308,15 +309,6 @@ def _checkpoint(db: sqlite3.Connection) -> None:
     """Move what the -wal file holds into the database, as far as nobody is in the way; it is safe in either."""
     with suppress(sqlite3.Error):
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def _look(path: str) -> tuple[int, int, int] | None:
-    """Return what changes when a file is written to or replaced; None if there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _in_use(path: str) -> bool:

@@ -25,6 +25,7 @@ from bestarm.study.storage.records import (
 )
 from bestarm.study.storage.scan import Scan
 from bestarm.study.storage.walk import again, follow
+from bestarm.study.storage.watch import NEAR, stamp, text_of, until_changed
 
 
 class Journal:
@@ -222,6 +223,13 @@ class Journal:
             return kept[start - first :]
         before = again(file, log, start, first)
         return None if before is None else before + kept
+
+    def mark(self, name: str | None = None) -> str:
+        """Return the file's number, size and time: whose the last lines are is not known without reading them."""
+        return text_of(stamp(self.path))
+
+    def wait(self, mark: str, timeout: float, name: str | None = None) -> str:
+        return until_changed(self.mark, mark, timeout, NEAR)
 
     def delete(self, name: str) -> bool:
         if not self._there():

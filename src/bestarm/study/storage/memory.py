@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from bestarm.errors import StorageError
 from bestarm.study.storage.records import Record, Records, check_name, check_start, encode, unknown
+from bestarm.study.storage.watch import text_of
 
 
 @dataclass
@@ -25,7 +26,8 @@ class Memory:
         self.timeout = timeout
         self.logs: dict[str, _Log] = {}
         self.signs: dict[tuple[str, str], int] = {}
-        self._guard = threading.RLock()
+        self._guard, self._news = threading.RLock(), threading.Condition()
+        self._made, self._changes = uuid.uuid4().hex, 0
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -43,7 +45,9 @@ class Memory:
         check_name(name)
         log = _Log([encode(first)])
         with self._alone():
-            return self.logs.setdefault(name, log) is log
+            made = self.logs.setdefault(name, log) is log
+            self._changed(int(made))
+            return made
 
     def append(self, name: str, records: Sequence[Record], after: int | None = None) -> bool:
         lines = [encode(record) for record in records]
@@ -54,6 +58,7 @@ class Memory:
             if after is not None and len(log) != after:
                 return False
             log.extend(lines)
+            self._changed(len(lines))
         return True
 
     def read(self, name: str, start: int = 0) -> Records:
@@ -64,7 +69,25 @@ class Memory:
     def delete(self, name: str) -> bool:
         with self._alone():
             self.signs = {key: number for key, number in self.signs.items() if key[0] != name}
-            return self.logs.pop(name, None) is not None
+            gone = self.logs.pop(name, None) is not None
+            self._changed(int(gone))
+            return gone
+
+    def _changed(self, times: int) -> None:
+        with self._news:
+            self._changes += times
+            self._news.notify_all()
+
+    def mark(self, name: str | None = None) -> str:
+        if name is None:
+            return text_of((self._made, self._changes))
+        log = self.logs.get(name)
+        return text_of((log.mark, len(log.lines)) if log else None)
+
+    def wait(self, mark: str, timeout: float, name: str | None = None) -> str:
+        with self._news:
+            self._news.wait_for(lambda: self.mark(name) != mark, min(timeout, threading.TIMEOUT_MAX))
+        return self.mark(name)
 
     def hold(self, name: str) -> AbstractContextManager[None]:
         return self._alone()

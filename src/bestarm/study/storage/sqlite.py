@@ -32,8 +32,10 @@ from bestarm.study.storage.tables import (
     layout_of,
     lines_of,
     names_of,
+    state_of,
     wrong_in,
 )
+from bestarm.study.storage.watch import NEAR, text_of, until_changed
 
 T = TypeVar("T")
 
@@ -136,6 +138,13 @@ class SQLite:
             return records
         check_start(name, self.place, start, 0)
         return Records(place=place)
+
+    def mark(self, name: str | None = None) -> str:
+        """Return a mark of the tables: PRAGMA data_version is another for each connection and after a sign of life."""
+        return text_of(self._read(lambda db, layout: state_of(db, layout, name), None))
+
+    def wait(self, mark: str, timeout: float, name: str | None = None) -> str:
+        return until_changed(lambda: self.mark(name), mark, timeout, NEAR)
 
     def _mark(self, db: sqlite3.Connection, layout: Layout, found: Found) -> Any:
         """Return what another log of the same name does not have. An id is never used again, but by another file."""

@@ -122,6 +122,14 @@ def lines_of(db: sqlite3.Connection, layout: Layout, name: str, found: Found, st
     return lines if start + len(lines) == found.length else None
 
 
+def state_of(db: sqlite3.Connection, layout: Layout, name: str | None) -> tuple[object, ...]:
+    """Return how many studies there are, the newest, their lengths and the CRCs of their last records."""
+    last = f"(SELECT {layout.crc} FROM log WHERE study = id AND number = {layout.length} - 1)"
+    query = f"SELECT COUNT(*), MAX(id), SUM({layout.length}), SUM({last}) FROM studies"
+    one = db.execute(query) if name is None else db.execute(f"{query} WHERE name = ?", (name,))
+    return tuple(one.fetchone())
+
+
 def crc_of(db: sqlite3.Connection, layout: Layout, study: int, number: int) -> int | None:
     row = db.execute(f"SELECT {layout.crc} FROM log WHERE study = ? AND number = ?", (study, number)).fetchone()
     return row[0] if row and isinstance(row[0], int) else None
