@@ -10,20 +10,15 @@ import numpy as np
 from bestarm import catalog, live, report
 from bestarm.account import Account, Accountant, StageAccount
 from bestarm.arms import Arms
-from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.cli import big
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
 from bestarm.cli.request import Request, accounted
 from bestarm.core import Problem, Pullable, variance_of_noise
 from bestarm.errors import BudgetWarning, InputError
-from bestarm.models.glm import GLM, Logistic
-from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.play import Round, play
 from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
 from bestarm.version import __version__
-
-LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
 
 
 @main.command()
@@ -97,7 +92,7 @@ def run(**options: Any) -> None:
     log, seed = asked.open_log(about)
     bar = _bar(asked.budget)
     if means is not None:
-        bandit: Any = _simulated(arms.features, means, model, asked.noise_variance, asked.minimize)
+        bandit: Any = _simulated(arms.features, means, rewards, asked.noise_variance)
     else:
         turn = rewards.better, rewards.allowed
         bandit = live.Live(arms.features, arms.ids, observe, asked.noise_variance, *turn, log, bar.update)
@@ -181,21 +176,10 @@ def _id_like(arms: Arms) -> list[str]:
     ]
 
 
-def _simulated(features: Any, means: Any, model: Any, variance: float | None, minimize: bool) -> Pullable:
-    link = model.link if isinstance(model, GLM) else None
-    if isinstance(link, Logistic):
-        if means.min() < 0 or means.max() > 1:
-            raise InputError("a simulated column of chances must lie between 0 and 1; --scale minmax would do that")
-        return Bandit(features, 1 - means if minimize else means, Bernoulli())
-    if isinstance(link, PoissonLink):
-        if means.min() < 0:
-            raise InputError("a simulated column of mean counts must not be negative")
-        if means.max() > LARGEST_COUNT:
-            raise InputError(f"a simulated column of mean counts must not go beyond {LARGEST_COUNT:g}")
-        return Bandit(features, means, Poisson())
-    if variance is None:
+def _simulated(features: Any, means: Any, rewards: Rewards, variance: float | None) -> Pullable:
+    if variance is None and not rewards.law.counts_suffice:
         raise InputError("simulated rewards need --noise-variance")
-    return Bandit(features, -means if minimize else means, Gaussian(variance))
+    return rewards.bandit(features, means, variance)
 
 
 def _play(

@@ -10,14 +10,12 @@ import numpy as np
 from bestarm.core import Tally
 from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
-from bestarm.models.glm import GLM, Identity, Logistic, Poisson
-from bestarm.models.linear import Linear
+from bestarm.models.checks import FitCheck
 from bestarm.models.means import Means
-from bestarm.models.weighed import Weighed
-from bestarm.study.checks import Finding, FitCheck, check_fit, findings
+from bestarm.models.posterior import Posterior, deviation
+from bestarm.study.checks import Finding, findings
 from bestarm.study.corrections import label, outliers
 from bestarm.study.driver import PolicyFailed
-from bestarm.study.posterior import Posterior, deviation, posterior
 from bestarm.study.state import StudyState
 
 if TYPE_CHECKING:
@@ -123,11 +121,11 @@ def believed(state: StudyState, features: Any, known: Tally, draws: int, rng: An
     given = (features, known, state.noise_variance, draws, rng)
     try:
         with np.errstate(all="ignore"):
-            everyone = posterior(state.rewards.model, *given)
+            everyone: Posterior = state.rewards.model.posterior(*given)
         if not np.isfinite(everyone.draws).all():
             raise ArithmeticError("the posterior is not finite")
     except BEYOND:  # results are kept, also those it cannot use
-        everyone = posterior(Means(), *given)
+        everyone = Means().posterior(*given)
     return everyone.among(np.flatnonzero(state.present))
 
 
@@ -156,7 +154,7 @@ def _assess(study: "Study", draws: int, rng: Any) -> tuple[Assessment, list[Find
     policy, missing = _policy_arm(study, state)
     theirs = leader if policy is None else int(np.searchsorted(present, policy))
     estimates = _estimates(state, features, known, belief)
-    fit = check_fit(rewards.model, features, known, state.noise_variance)
+    fit = rewards.model.check(features, known, state.noise_variance)
     found = findings(rewards.model, state.ids, features, np.array(state.present), known, fit)
     doubted = any(finding.kind is LackOfFitWarning for finding in found) or not _judges_by_model(state)
     chosen = theirs if doubted else leader
@@ -222,8 +220,7 @@ def _estimates(state: StudyState, features: Any, known: Tally, belief: Posterior
     """Return the estimates of the arms in the race, in their own order, turned to the person's direction."""
     natural, present = state.rewards.natural, np.flatnonzero(state.present)
     model = state.rewards.model
-    structured = isinstance(model, Linear | Weighed) or (isinstance(model, GLM) and _understood(model.link))
-    model = model if structured else Means()
+    model = model if model.structured else Means()
     value = fitted(model, features, known)[present]
     ends = natural(np.quantile(belief.draws, (0.025, 0.975), axis=0))
     columns = (
@@ -238,10 +235,6 @@ def _estimates(state: StudyState, features: Any, known: Tally, belief: Posterior
     return [ArmEstimate(state.ids[arm], int(pulls), *rest) for arm, pulls, *rest in rows]
 
 
-def _understood(link: Any) -> bool:
-    return isinstance(link, Identity | Logistic | Poisson)
-
-
 def _why(model: Any, doubted: bool) -> str:
     """Return the words for policy and data that differ."""
     if doubted:
@@ -249,15 +242,7 @@ def _why(model: Any, doubted: bool) -> str:
             "The policy ended with {policy}, the model fitted to everything told with {data} ({odds} by that model). "
             "The model does not fit, or is not the policy's own, so the policy's answer stands."
         )
-    if isinstance(model, Weighed):
-        return (
-            "The policy ended with {policy}, the arm no single other one is likely to beat; of everything told, "
-            "{data} has the largest expected mean: {odds}."
-        )
-    return (
-        "The policy, which judges a stage by its own data, ended with {policy}; everything told speaks for {data}: "
-        "{odds}."
-    )
+    return str(model.otherwise)
 
 
 def _difference(
