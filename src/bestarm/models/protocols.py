@@ -55,13 +55,7 @@ class Model(Protocol):
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
     ) -> Posterior:
         """Return what `tally` says of the means of arms with `features` `(K, d)`, as draws."""
-        return each_by_itself(
-            tally,
-            noise_variance,
-            draws,
-            rng,
-            f"; {type(self).__name__} says nothing of its error, so features are unused",
-        )
+        return each_by_itself(tally, noise_variance, draws, rng, silence(self))
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
         """Test the model against what repeats of the same arm say."""
@@ -108,6 +102,11 @@ def each_by_itself(tally: Tally, noise_variance: float | None, draws: int, rng: 
     return Posterior(*drawn, f"each arm by itself, {noise_words(noise_variance)}{why}")
 
 
+def silence(model: Any) -> str:
+    """Return the words for a model that is no help."""
+    return f"; {type(model).__name__} says nothing of its error, so features are unused"
+
+
 @dataclass(frozen=True)
 class FitOnly(Model):
     """Somebody else's model with `fit` and perhaps no more."""
@@ -117,6 +116,11 @@ class FitOnly(Model):
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
         found: Fit = self.model.fit(candidates, tally)
         return found
+
+    def posterior(
+        self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
+    ) -> Posterior:
+        return each_by_itself(tally, noise_variance, draws, rng, silence(self.model))
 
 
 def model_of(given: Any) -> Model:

@@ -93,14 +93,11 @@ def _features(arms: Any) -> Any:
 
 def _model(given: Any) -> tuple[str, Model, tuple[str, Any]]:
     """Return the name of a model, that by which truths are drawn, and the model's own policy with its label."""
-    name: str | None = given if isinstance(given, str) else None
     model = (catalog.model(given) if isinstance(given, str) else model_of(given)).truth
-    if name is None:
-        name = next((known for known, (make, _) in catalog.MODELS.items() if make() == model), None)
-    if name is not None:
-        label = catalog.default_policy(name)
-        return name, model, (label, catalog.policy(label))
-    name = model.law.named().lower()
+    for name, (make, label) in catalog.MODELS.items():
+        if make() == model:
+            return name, model, (label, catalog.policy(label))
+    name = given if isinstance(given, str) else model.law.named().lower()
     return name, model, (f"gse-{name}-fwg", catalog.policy("gse-lin-fwg", model=model))
 
 
