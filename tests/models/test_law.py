@@ -1,6 +1,9 @@
 """Laws of laws: a probit law that somebody else wrote runs wherever a model may be given, and says how sure it is."""
 
+import doctest
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -275,3 +278,13 @@ def test_a_model_is_all_that_the_protocol_asks():
     names = [name for name in vars(Model) if not name.startswith("_")]
     for name in catalog.MODELS:
         assert all(hasattr(type(catalog.model(name)), one) for one in names)
+
+
+def test_the_page_on_models_is_true():
+    page = Path(__file__).parents[2] / "docs" / "models.md"
+    result = doctest.testfile(str(page), module_relative=False)
+    assert result.attempted > 10
+    assert result.failed == 0
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    for name in re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in rows)):
+        assert hasattr(Law, name), name
