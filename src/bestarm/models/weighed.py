@@ -67,11 +67,10 @@ class Weighed(Model):
         mixture, odds = self.read(Candidates.of(np.asarray(features, dtype=np.float64)), known)
         chance, at = choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
         told = None if noise_variance is None or odds is not None else noise_variance / unit / unit
-        variances = _Variances(mixture, known, told, odds is not None)
         found, mean = np.empty((draws, len(tally.counts))), 0.0
         for g, look in enumerate(mixture.outlooks()):
             mine = np.flatnonzero(at == g)
-            variance = variances.draw(g, len(mine), rng)
+            variance = _variances(mixture.noise[0, g], known, told, odds, len(mine), rng)
             root, own = look.root[0], look.own[0]
             off = rng.standard_normal((len(mine), root.shape[1])) @ root.T
             if np.any(own > 0):
@@ -104,21 +103,12 @@ class Weighed(Model):
         return np.reshape(values, tally.sums.shape)
 
 
-@dataclass(frozen=True)
-class _Variances:
-    """The noise variance under each hypothesis: as `told`, else what it leaves over a χ² variable."""
-
-    mixture: Mixture
-    known: Tally
-    told: float | None
-    odds: bool
-
-    def draw(self, g: int, count: int, rng: Any) -> Array:
-        if self.told is not None:
-            return np.full(count, np.clip(self.told, 1e-14, 1e200))
-        total, sums, squares = (float(a.sum()) for a in (self.known.counts, self.known.sums, self.known.squares))
-        freedom = max(total - 1, 0.0)
-        extra = max(0.0, LEAST - freedom)
-        rough = BINOMIAL if self.odds else rough_variance(total, sums, squares)
-        rest = freedom * max(float(self.mixture.noise[0, g]), 1e-14) + extra * rough
-        return rest / rng.chisquare(freedom + extra, count)
+def _variances(left: Any, known: Tally, told: float | None, odds: Odds | None, count: int, rng: Any) -> Array:
+    """Return draws of the noise variance: as `told`, else what a hypothesis has `left` over a χ² variable."""
+    if told is not None:
+        return np.full(count, np.clip(told, 1e-14, 1e200))
+    total, sums, squares = (float(a.sum()) for a in (known.counts, known.sums, known.squares))
+    freedom = max(total - 1, 0.0)
+    extra = max(0.0, LEAST - freedom)
+    rough = rough_variance(total, sums, squares) if odds is None else BINOMIAL
+    return (freedom * max(float(left), 1e-14) + extra * rough) / rng.chisquare(freedom + extra, count)
