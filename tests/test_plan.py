@@ -14,7 +14,8 @@ from scipy.stats import binom
 from bestarm import catalog, instances
 from bestarm.bandits import Bandit, Bernoulli, Gaussian
 from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
-from bestarm.models.glm import GLM, Logistic
+from bestarm.models.glm import GLM
+from bestarm.models.law import Logistic
 from bestarm.models.linear import Linear
 from bestarm.plan import Plan, Worlds, draw, plan, simulate
 from bestarm.plan.rivals import Close

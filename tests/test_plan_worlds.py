@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from bestarm.bandits import Poisson as PoissonNoise
 from bestarm.errors import InputError
-from bestarm.models.glm import GLM, Logistic, Poisson
+from bestarm.models.glm import GLM
+from bestarm.models.law import Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
+from bestarm.noise import Counts
+from bestarm.noise import Poisson as PoissonNoise
 from bestarm.plan import Worlds
-from bestarm.plan.worlds import Counts
 
 
 def table(arms=12, dimension=3, intercept=False, seed=5):

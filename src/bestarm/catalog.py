@@ -21,7 +21,8 @@ from bestarm.embeddings import PCA, KernelFeatures
 from bestarm.errors import InputError, UnknownNameError
 from bestarm.kernels import Exponential, Matern, SquaredExponential
 from bestarm.models.any_regressor import AnyRegressor
-from bestarm.models.glm import GLM, Logistic, Poisson
+from bestarm.models.glm import GLM
+from bestarm.models.law import Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
 from bestarm.models.weighed import Weighed

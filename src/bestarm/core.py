@@ -4,6 +4,7 @@ Numeric arrays carry any number of leading axes `...`: none in a person's live s
 simulated run, one in a block of Monte Carlo replications. The same lines serve all three.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -137,6 +138,28 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
+
+
+def moments(observation: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return count, sum and sum of squares of an observation of one reward or several, whatever is kept of it.
+
+    value               one reward
+    successes, n        so many ones of n rewards that are 0 or 1
+    mean, sd, n         of n rewards, sd with n - 1 below the fraction
+    sum, squares, n     of n rewards, or of one where n is left out
+
+    >>> moments({"successes": 3, "n": 10}), moments({"mean": 2.0, "sd": 1.0, "n": 5})
+    ((10, 3, 3), (5, 10.0, 24.0))
+    """
+    n: float = observation.get("n", 1)
+    if (value := observation.get("value")) is not None:
+        return n, value, value * value
+    if "successes" in observation:
+        return n, observation["successes"], observation["successes"]
+    if "squares" in observation:
+        return n, observation["sum"], observation["squares"]
+    mean, sd = observation["mean"], observation.get("sd") or 0.0
+    return n, n * mean, n * mean * mean + (n - 1) * sd * sd
 
 
 class Policy(Protocol[S]):

@@ -7,29 +7,35 @@ import numpy as np
 
 from bestarm.core import Tally
 from bestarm.errors import InputError, RewardError
-from bestarm.models.glm import GLM, Logistic, Poisson
+from bestarm.models.law import Law
+from bestarm.models.protocols import model_of
 
 
 @dataclass(frozen=True)
 class Rewards:
-    """What rewards a model takes, and whether the smallest mean is the best."""
+    """The law of a model's rewards, and whether the smallest mean is the best: then rewards are turned.
+
+    >>> from bestarm.models.glm import GLM
+    >>> Rewards(GLM(), minimize=True).better(0.25)
+    0.75
+    """
 
     model: Any
     minimize: bool = False
 
     def __post_init__(self) -> None:
-        if self.minimize and isinstance(self.link, Poisson):
-            raise InputError("the Poisson model cannot be minimised; use the linear model")
+        object.__setattr__(self, "model", model_of(self.model))
+        if self.minimize and self.law.turn is None:
+            raise InputError(f"the {self.law.named()} model cannot be minimised; use the linear model")
 
     @property
-    def link(self) -> Any:
-        return self.model.link if isinstance(self.model, GLM) else None
+    def law(self) -> Law:
+        law: Law = self.model.law
+        return law
 
     def better(self, reward: Any) -> Any:
         """Return what is maximised."""
-        if not self.minimize:
-            return reward
-        return 1 - reward if isinstance(self.link, Logistic) else -reward
+        return self._about - reward if self.minimize else reward
 
     natural = better  # the same turn leads back
 
@@ -37,17 +43,18 @@ class Rewards:
         """Raise RewardError for a number the model cannot have produced."""
         if not np.isfinite(reward):
             raise RewardError(f"a finite number is expected; got {reward}")
-        if self.link is not None:
-            one = np.array([1.0])
-            try:
-                self.link.check(Tally(one, reward * one, reward**2 * one))
-            except RewardError as error:
-                raise RewardError(f"{error} ({reward:g})") from None
+        try:
+            self.law.check(Tally(1.0, reward, reward * reward))
+        except RewardError as error:
+            raise RewardError(f"{error} ({reward:g})") from None
 
     def totals(self, count: Any, sums: Any, squares: Any) -> tuple[Any, Any]:
-        """Return sums and squares of `count` rewards as what is maximised."""
+        """Return sums and squares of `count` rewards as what is maximised: Σ (a − y) and Σ (a − y)²."""
         if not self.minimize:
             return sums, squares
-        if isinstance(self.link, Logistic):
-            return count - sums, count - 2 * sums + squares
-        return -sums, squares
+        a = self._about
+        return a * count - sums, a * a * count - 2 * a * sums + squares
+
+    @property
+    def _about(self) -> float:
+        return self.law.turn or 0.0

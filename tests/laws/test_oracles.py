@@ -10,7 +10,8 @@ from bestarm.designs.directions import EachPair
 from bestarm.designs.optimal import WolfeAtwood
 from bestarm.designs.transductive import Transductive
 from bestarm.linalg import Candidates, leverage, moment
-from bestarm.models.glm import GLM, Logistic, Poisson
+from bestarm.models.glm import GLM
+from bestarm.models.law import Logistic, Poisson
 
 cvxpy = pytest.importorskip("cvxpy", reason="cvxpy comes with the test extra")
 statsmodels = pytest.importorskip("statsmodels.api", reason="statsmodels comes with the test extra")

@@ -11,7 +11,8 @@ from bestarm.bandits import Poisson as PoissonNoise
 from bestarm.core import Problem, Pulls, Tally, Totals
 from bestarm.errors import InputError, RewardError
 from bestarm.linalg import Candidates
-from bestarm.models.glm import GLM, Identity, Poisson
+from bestarm.models.glm import GLM
+from bestarm.models.law import Identity, Poisson
 from bestarm.play import play
 from bestarm.policies.belief import LinearPrior, SeparatePrior
 from bestarm.policies.rules import OFUL, BestEstimate, Fixed, Li2010, Li2017, MostPulled, OfNoise, Scene, Variance

@@ -10,7 +10,8 @@ from bestarm.bench.runner import world
 from bestarm.bench.worlds import instance
 from bestarm.core import Tally
 from bestarm.linalg import Candidates
-from bestarm.models.glm import GLM, Logistic
+from bestarm.models.glm import GLM
+from bestarm.models.law import Logistic
 from bestarm.play import play
 from bestarm.policies.auto import Auto
 from bestarm.structures.hypotheses import KINDS, Scaling, structures

@@ -10,8 +10,6 @@ from click.testing import CliRunner
 from scipy.stats import binom
 
 from bestarm import catalog
-from bestarm.answer.checks import check_fit
-from bestarm.answer.draws import posterior
 from bestarm.bandits import Bandit, Gaussian
 from bestarm.cli import main
 from bestarm.core import Tally
@@ -93,7 +91,7 @@ def test_a_bent_truth_is_no_lack_of_fit():
     assert answer.arm == str(curve(x).argmax() + 1)
     assert not answer.believes.startswith("linear explains")
     assert not any("does not fit" in sentence for sentence in answer.warnings)
-    assert check_fit(Weighed(), np.eye(3), study.state.known(), None).p is None
+    assert Weighed().check(np.eye(3), study.state.known(), None).p is None
 
 
 def test_features_that_say_nothing_are_not_believed():
@@ -130,7 +128,7 @@ def test_chances_of_coins_lie_between_0_and_1_and_losses_are_wins_less_one():
     features = np.linspace(-1, 1, 8)[:, None]
     counts, wins = np.full(8, 12.0), np.array([0.0, 0.0, 1.0, 0.0, 2.0, 5.0, 8.0, 11.0])
     heads, tails = Tally(counts, wins, wins), Tally(counts, wins - counts, counts - wins)
-    won, lost = (posterior(Weighed(), features, known, None, 2000, 1) for known in (heads, tails))
+    won, lost = (Weighed().posterior(features, known, None, 2000, 1) for known in (heads, tails))
     assert won.believes.endswith("in log odds")
     assert 0 <= won.draws.min() < won.draws.max() <= 1
     assert -1 <= lost.draws.min() < lost.draws.max() <= 0
@@ -153,7 +151,7 @@ def test_draws_have_the_moments_of_the_mixture():
     mean, covariance = mixture.moments(np.arange(15)[None])
     weight, off = mixture.weight[0], mean[0] - (mixture.weight[0] @ mean[0])
     wanted = np.einsum("g,gij->ij", weight, covariance[0]) + np.einsum("g,gi,gj->ij", weight, off, off)
-    belief = posterior(Weighed(), features, known, None, 60_000, rng)
+    belief = Weighed().posterior(features, known, None, 60_000, rng)
     np.testing.assert_allclose(belief.mean, Weighed().fit(Candidates.of(features), known).mean, rtol=1e-9)
     np.testing.assert_allclose(belief.mean, mixture.marginals()[0][0], rtol=1e-9)
     np.testing.assert_allclose(belief.draws.mean(0), belief.mean, atol=0.02)
@@ -167,7 +165,7 @@ def test_draws_have_the_moments_of_the_mixture():
 
 def test_noise_that_is_told_is_believed():
     known = Tally(np.full(4, 5.0), np.arange(4.0), np.arange(4.0) ** 2 / 5 + 4)
-    narrow, wide = (posterior(Weighed(), np.eye(4), known, noise, 2000, 1) for noise in (1e-4, 100.0))
+    narrow, wide = (Weighed().posterior(np.eye(4), known, noise, 2000, 1) for noise in (1e-4, 100.0))
     assert narrow.draws.std(0).max() < 0.1 * wide.draws.std(0).min()
     assert narrow.believes.endswith("noise variance 0.0001, as told")
 
@@ -178,7 +176,7 @@ def test_thousands_of_arms_are_drawn_without_a_matrix_of_their_size():
     counts[:300] = 1
     sums = counts * (features[:, 0] + 0.1 * rng.standard_normal(20_000))
     begun = time.perf_counter()
-    belief = posterior(Weighed(), features, Tally(counts, sums, sums**2), None, 500, rng)
+    belief = Weighed().posterior(features, Tally(counts, sums, sums**2), None, 500, rng)
     assert time.perf_counter() - begun < 30
     assert features[belief.mean.argmax(), 0] > 3
     assert belief.chances.sum() == pytest.approx(1)
@@ -197,7 +195,7 @@ def test_what_is_said_comes_true(world):
     known, said, right, held = run.state.known, [], [], []
     for i in range(300):
         mine = Tally(known.counts[i], known.sums[i], known.squares[i])
-        belief = posterior(Weighed(), features[i], mine, None, 300, rng)
+        belief = Weighed().posterior(features[i], mine, None, 300, rng)
         arm = int(belief.mean.argmax())
         low, high = np.quantile(belief.draws[:, arm], (0.025, 0.975))
         said.append(belief.chances[arm])

@@ -98,7 +98,7 @@ class Crowd:
 
     def drawn(self):
         """A value that hurts, of those the study's model can have."""
-        value, link = self.value(self.chance), type(self.study.state.rewards.link).__name__
+        value, link = self.value(self.chance), type(self.study.state.rewards.law).__name__
         if link == "Logistic":
             return float(value > 0)
         return abs(float(round(value))) if link == "Poisson" else value

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from bestarm import catalog
-from bestarm.answer.checks import check_fit
-from bestarm.answer.draws import posterior
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.core import Tally
 from bestarm.errors import BudgetWarning, InputError, LackOfFitWarning, RankDeficientWarning, SeparationWarning
 from bestarm.linalg import tally
 from bestarm.models.glm import GLM
-from bestarm.models.glm import Poisson as PoissonLink
+from bestarm.models.law import Poisson as PoissonLink
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
 from bestarm.play import play
@@ -65,7 +63,7 @@ def simulate(case, count, seed, draws=1000, sizes="heavy"):
     rows = []
     for i in range(count):
         mine = Tally(known.counts[i], known.sums[i], known.squares[i])
-        belief = posterior(model, bandit.features[i], mine, noise, draws, rng)
+        belief = model.posterior(bandit.features[i], mine, noise, draws, rng)
         arm, truth = int(run.arm[i]), bandit.means[i]
         low, high = np.quantile(belief.draws[:, arm], (0.025, 0.975))
         held, regret = low <= truth[arm] <= high, np.mean(belief.draws.max(1) - belief.draws[:, arm])
@@ -128,7 +126,7 @@ def test_the_corrected_estimate_allows_for_luck_and_the_plain_one_does_not():
         known = Tally(np.full(40, 4.0), total, total**2)
         arm = int(np.argmax(total))
         plain.append(total[arm] / 4 - means[arm])
-        corrected.append(posterior(Means(), np.eye(40), known, 1.0, 50, rng).mean[arm] - means[arm])
+        corrected.append(Means().posterior(np.eye(40), known, 1.0, 50, rng).mean[arm] - means[arm])
     error = np.std(corrected) / 20
     assert np.mean(plain) > 0.5
     assert abs(np.mean(corrected)) < 4 * error + 0.03
@@ -165,7 +163,7 @@ def test_real_studies_are_calibrated_too(model):
 def test_the_normal_posterior_is_what_an_integral_says():
     features, noise = np.array([[1.0], [-1.0]]), 2.0
     known = Tally(np.array([3.0, 2.0]), np.array([2.5, -0.5]), np.array([4.0, 1.0]))
-    belief = posterior(Linear(), features, known, noise, 40_000, rng=1)
+    belief = Linear().posterior(features, known, noise, 40_000, rng=1)
     theta = np.linspace(-8, 8, 2001)
     spread = np.exp(np.linspace(np.log(0.03 / np.sqrt(5)), np.log(60), 400))  # in units of the noise
     prior = np.exp(-((theta[:, None] / spread / np.sqrt(noise)) ** 2) / 2) / spread @ (spread / (1 + spread**2))
@@ -178,7 +176,7 @@ def test_the_normal_posterior_is_what_an_integral_says():
 @pytest.mark.parametrize(("counts", "wins"), [((8.0, 6.0), (6.0, 2.0)), ((3.0, 3.0), (3.0, 0.0))])
 def test_the_logistic_posterior_is_what_an_integral_says(counts, wins):
     features, sums = np.array([[1.0], [-1.0]]), np.array(wins)
-    belief = posterior(GLM(), features, Tally(np.array(counts), sums, sums), None, 40_000, rng=1)
+    belief = GLM().posterior(features, Tally(np.array(counts), sums, sums), None, 40_000, rng=1)
     theta = np.linspace(-80, 80, 40_001)
     spread = np.exp(np.linspace(np.log(0.03), np.log(30), 15))
     prior = np.exp(-((theta[:, None] / spread) ** 2) / 2) / spread @ (spread / (1 + spread**2))
@@ -195,8 +193,8 @@ def test_units_do_not_matter():
     counts = np.full(6, 5.0)
     sums = 5 * features @ np.array([0.4, -0.2, 0.1]) + rng.standard_normal(6)
     squares = sums**2 / 5 + 4
-    one = posterior(Linear(), features, Tally(counts, sums, squares), None, 20_000, rng=3)
-    two = posterior(Linear(), features * units, Tally(counts, 1e6 * sums, 1e12 * squares), None, 20_000, rng=4)
+    one = Linear().posterior(features, Tally(counts, sums, squares), None, 20_000, rng=3)
+    two = Linear().posterior(features * units, Tally(counts, 1e6 * sums, 1e12 * squares), None, 20_000, rng=4)
     np.testing.assert_allclose(two.mean, 1e6 * one.mean, rtol=1e-6, atol=1e-3)
     np.testing.assert_allclose(two.chances, one.chances, atol=0.03)
 
@@ -206,9 +204,9 @@ def test_where_there_is_an_intercept_a_shift_of_all_results_shifts_all_means():
     features = np.column_stack([np.ones(6), rng.standard_normal((6, 2))])
     counts, sums = np.full(6, 5.0), rng.standard_normal(6)
     squares = sums**2 / 5 + 4
-    one = posterior(Linear(), features, Tally(counts, sums, squares), 1.0, 10_000, rng=3)
+    one = Linear().posterior(features, Tally(counts, sums, squares), 1.0, 10_000, rng=3)
     moved = Tally(counts, sums + 5 * 70, squares + 2 * 70 * sums + 5 * 70**2)
-    two = posterior(Linear(), features, moved, 1.0, 10_000, rng=4)
+    two = Linear().posterior(features, moved, 1.0, 10_000, rng=4)
     np.testing.assert_allclose(two.mean, one.mean + 70, atol=0.01)
     np.testing.assert_allclose(two.chances, one.chances, atol=0.04)
 
@@ -317,7 +315,7 @@ def test_a_model_that_fits_is_seldom_blamed(case):
     play(catalog.policy(policy), bandit, 3 * budget, rng, watch)
     known = sum(seen[1:], seen[0])
     checks = [
-        check_fit(model, bandit.features[i], Tally(known.counts[i], known.sums[i], known.squares[i]), noise)
+        model.check(bandit.features[i], Tally(known.counts[i], known.sums[i], known.squares[i]), noise)
         for i in range(400)
     ]
     assert sum(check.bad for check in checks) <= binom.ppf(1 - 1e-6, 400, 0.02)

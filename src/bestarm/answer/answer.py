@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.answer.checks import Finding, FitCheck, check_fit, findings
-from bestarm.answer.draws import Posterior, deviation, posterior
+from bestarm.answer.checks import Finding, findings
 from bestarm.core import Tally
 from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
-from bestarm.models.glm import GLM, Identity, Logistic, Poisson
-from bestarm.models.linear import Linear
+from bestarm.models.checks import FitCheck
 from bestarm.models.means import Means
-from bestarm.models.weighed import Weighed
+from bestarm.models.posterior import Posterior, deviation
 from bestarm.rewards import Rewards
 
 ROOM = 40_000_000  # draws times arms that are held at once
@@ -157,11 +155,11 @@ class Evidence:
         given = (self.features, self.known, self.noise_variance, draws, rng)
         try:
             with np.errstate(all="ignore"):
-                everyone = posterior(self.rewards.model, *given)
+                everyone: Posterior = self.rewards.model.posterior(*given)
             if not np.isfinite(everyone.draws).all():
                 raise ArithmeticError("the posterior is not finite")
         except BEYOND:  # results are kept, also those it cannot use
-            everyone = posterior(Means(), *given)
+            everyone = Means().posterior(*given)
         return everyone.among(np.flatnonzero(self.present))
 
 
@@ -204,7 +202,7 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
     leader = int(np.argmax(belief.mean))
     theirs = leader if policy is None else int(np.searchsorted(present, policy))
     estimates = _estimates(evidence, belief)
-    fit = check_fit(model, evidence.features, evidence.known, evidence.noise_variance)
+    fit = model.check(evidence.features, evidence.known, evidence.noise_variance)
     found = findings(model, evidence.ids, evidence.features, np.asarray(evidence.present), evidence.known, fit)
     doubted = any(finding.kind is LackOfFitWarning for finding in found) or not evidence.by_model
     chosen = theirs if doubted else leader
@@ -249,8 +247,7 @@ def _alone(evidence: Evidence) -> Assessment:
 def _estimates(evidence: Evidence, belief: Posterior) -> list[ArmEstimate]:
     """Return the estimates of the arms in the race, in their own order, turned to the person's direction."""
     natural, present, model = evidence.rewards.natural, np.flatnonzero(evidence.present), evidence.rewards.model
-    structured = isinstance(model, Linear | Weighed) or (isinstance(model, GLM) and _understood(model.link))
-    model = model if structured else Means()
+    model = model if model.structured else Means()
     value = fitted(model, evidence.features, evidence.known)[present]
     ends = natural(np.quantile(belief.draws, (0.025, 0.975), axis=0))
     columns = (
@@ -265,10 +262,6 @@ def _estimates(evidence: Evidence, belief: Posterior) -> list[ArmEstimate]:
     return [ArmEstimate(evidence.ids[arm], int(pulls), *rest) for arm, pulls, *rest in rows]
 
 
-def _understood(link: Any) -> bool:
-    return isinstance(link, Identity | Logistic | Poisson)
-
-
 def _why(model: Any, doubted: bool) -> str:
     """Return the words for policy and data that differ."""
     if doubted:
@@ -276,15 +269,7 @@ def _why(model: Any, doubted: bool) -> str:
             "The policy ended with {policy}, the model fitted to everything told with {data} ({odds} by that model). "
             "The model does not fit, or is not the policy's own, so the policy's answer stands."
         )
-    if isinstance(model, Weighed):
-        return (
-            "The policy ended with {policy}, the arm no single other one is likely to beat; of everything told, "
-            "{data} has the largest expected mean: {odds}."
-        )
-    return (
-        "The policy, which judges a stage by its own data, ended with {policy}; everything told speaks for {data}: "
-        "{odds}."
-    )
+    return str(model.otherwise)
 
 
 def _difference(

@@ -1,5 +1,6 @@
 """What to be wary of in a study's data: does the model fit, can the arms be told apart, is there enough?"""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,27 +10,11 @@ import numpy as np
 from bestarm.core import Tally
 from bestarm.errors import BestArmWarning, BudgetWarning, LackOfFitWarning, RankDeficientWarning, SeparationWarning
 from bestarm.linalg import Candidates, span_coordinates
-from bestarm.models.glm import GLM, Identity, Logistic, Poisson
-from bestarm.models.linear import Linear
-from bestarm.models.weighed import Weighed
+from bestarm.models.checks import FitCheck, rank_of
 
-LEVEL = 0.01  # a fit is called bad if data as odd as these come less often than this from a model that holds
-EDGE = 8.0  # a fitted logit beyond this, on an arm whose expected rarer outcomes number less than RARE, ran away
-RARE = 0.05
+EDGE = 0.25 / math.cosh(4) ** 2  # a chance of less variance, its logit beyond 8, whose expected rarer outcomes number
+RARE = 0.05  # less than this, ran away
 FEW = 3  # pulls a coefficient, below which little can be said
-
-
-@dataclass(frozen=True)
-class FitCheck:
-    """How well a model fits. `p` is None where the data cannot tell, and `words` say why."""
-
-    words: str
-    statistic: float | None = None
-    p: float | None = None
-
-    @property
-    def bad(self) -> bool:
-        return self.p is not None and self.p < LEVEL
 
 
 @dataclass(frozen=True)
@@ -40,85 +25,21 @@ class Finding:
     words: str
 
 
-def check_fit(model: Any, features: Any, tally: Tally, noise_variance: float | None) -> FitCheck:
-    """Test the model against what repeats of the same arm say.
-
-    Linear: the scatter of the arms' means about the fit against the scatter of repeats, by F, or by χ² where the noise
-    is known. Logistic, Poisson: Pearson's χ² over the arms where it can be trusted. Weighed hypotheses: nothing, since
-    how far to trust the features is what they learn.
-    """
-    link = model.link if isinstance(model, GLM) else None
-    pulled = tally.counts > 0
-    if isinstance(model, Linear) or isinstance(link, Identity):
-        fit = model.fit(Candidates.of(features), tally).mean
-        return _analysis_of_variance(_rank(features[pulled]), fit, tally, noise_variance)
-    if isinstance(link, Logistic | Poisson):
-        fit = model.fit(Candidates.of(features), tally).mean
-        return _pearson(_rank(features[pulled]), fit, fit * (1 - fit) if isinstance(link, Logistic) else fit, tally)
-    if isinstance(model, Weighed):
-        return FitCheck("nothing to check: how far the features are to be trusted was learned from the results")
-    return FitCheck("nothing to check: no relation between the arms is assumed")
-
-
-def _rank(features: Any) -> int:
-    return int(np.linalg.matrix_rank(features)) if len(features) else 0
-
-
-def _analysis_of_variance(rank: int, fit: Any, tally: Tally, noise_variance: float | None) -> FitCheck:
-    from scipy.stats import chi2, f
-
-    pulled = tally.counts > 0
-    counts, sums = tally.counts[pulled], tally.sums[pulled]
-    free, repeats = int(pulled.sum()) - rank, float(np.sum(counts - 1))
-    if free < 1:
-        return FitCheck("cannot be checked: no more arms were measured than there are coefficients")
-    seen = float(tally.squares.sum())
-    lack = float(np.sum(counts * (sums / counts - fit[pulled]) ** 2))
-    if lack <= 1e-12 * seen:
-        return FitCheck(f"the {int(pulled.sum())} arms measured lie on the model", 0.0, 1.0)
-    if noise_variance is not None and noise_variance > 0:
-        p = float(chi2.sf(lack / noise_variance, free))
-        return FitCheck(f"χ² = {lack / noise_variance:.3g} on {_degrees(free)}", lack / noise_variance, p)
-    if repeats < 1:
-        return FitCheck("cannot be checked: no arm was measured twice and the noise is unknown")
-    pure = max(float(np.sum(tally.squares[pulled] - sums**2 / counts)), 1e-14 * seen)
-    ratio = (lack / free) / (pure / repeats)
-    return FitCheck(
-        f"F = {ratio:.3g} on {free} and {repeats:.0f} degrees of freedom", ratio, float(f.sf(ratio, free, repeats))
-    )
-
-
-def _pearson(rank: int, fit: Any, variance: Any, tally: Tally) -> FitCheck:
-    from scipy.stats import chi2
-
-    enough = tally.counts * variance >= 2.5  # about three of the rarer outcome expected
-    free = int(enough.sum()) - rank
-    if free < 1:
-        return FitCheck("cannot be checked: too few arms were measured often enough")
-    apart = (tally.sums - tally.counts * fit)[enough]
-    statistic = float(np.sum(apart**2 / (tally.counts * variance)[enough]))
-    return FitCheck(f"χ² = {statistic:.3g} on {_degrees(free)}", statistic, float(chi2.sf(statistic, free)))
-
-
 def findings(model: Any, ids: Sequence[str], features: Any, present: Any, tally: Tally, fit: FitCheck) -> list[Finding]:
     """Return all there is to be wary of, in sentences."""
-    structured = isinstance(model, Linear | GLM | Weighed)
     found = []
     if fit.bad:
         found.append(Finding(LackOfFitWarning, _lack_words(model, fit)))
-    if structured:
+    if model.structured:
         found += _alike(ids, features, present) + _unmeasured(ids, features, present, tally)
-    if isinstance(model, GLM) and isinstance(model.link, Logistic):
-        found += _separated(model, ids, features, tally)
-    return found + _few(model, ids, features, present, tally, structured)
+    return found + _separated(model, ids, features, tally) + _few(model, ids, features, present, tally)
 
 
 def _lack_words(model: Any, fit: FitCheck) -> str:
-    kind = "linear" if isinstance(model, Linear) or isinstance(model.link, Identity) else "assumed"
     return (
-        f"The {kind} model does not fit: results scatter about it more than repeats of the same arm do ({fit.words}, "
-        f"p = {fit.p:.2g}). Chances and intervals lean on it. Add features or an intercept, or use a policy without "
-        "structure: gse-means or sequential-halving."
+        f"The {model.law.named()} model does not fit: results scatter about it more than repeats of the same arm do "
+        f"({fit.words}, p = {fit.p:.2g}). Chances and intervals lean on it. Add features or an intercept, or use a "
+        "policy without structure: gse-means or sequential-halving."
     )
 
 
@@ -150,13 +71,18 @@ def _unmeasured(ids: Sequence[str], features: Any, present: Any, tally: Tally) -
     return [Finding(RankDeficientWarning, words)]
 
 
-def _separated(model: GLM, ids: Sequence[str], features: Any, tally: Tally) -> list[Finding]:
-    total, won = tally.counts.sum(), tally.sums.sum()
-    if total > 0 and won in (0, total):
+def _separated(model: Any, ids: Sequence[str], features: Any, tally: Tally) -> list[Finding]:
+    """Name arms whose chances ran to an end, where means have two ends."""
+    low, high = model.law.limits
+    if not np.isfinite([low, high]).all():
+        return []
+    total, seen = tally.counts.sum(), tally.sums.sum()
+    if total > 0 and seen in (low * total, high * total):
         words = f"All {total:.0f} results are the same, so nothing tells the arms apart yet."
         return [Finding(SeparationWarning, words)]
     score = np.clip(model.fit(Candidates.of(features), tally).score, -50, 50)
-    edge = (tally.counts > 0) & (np.abs(score) > EDGE) & (tally.counts * model.link.slope(score) < RARE)
+    variance = model.law.variance_at(score, None)
+    edge = (tally.counts > 0) & (variance < EDGE * (high - low) ** 2) & (tally.counts * variance < RARE)
     if not edge.any():
         return []
     arms = _names([ids[arm] for arm in np.flatnonzero(edge).tolist()])
@@ -164,10 +90,10 @@ def _separated(model: GLM, ids: Sequence[str], features: Any, tally: Tally) -> l
     return [Finding(SeparationWarning, words + "The corrected estimate and the interval are to be trusted instead.")]
 
 
-def _few(model: Any, ids: Sequence[str], features: Any, present: Any, tally: Tally, structured: bool) -> list[Finding]:
+def _few(model: Any, ids: Sequence[str], features: Any, present: Any, tally: Tally) -> list[Finding]:
     total = int(tally.counts.sum())
-    if structured:
-        rank = _rank(features)
+    if model.structured:
+        rank = rank_of(features)
         if total < FEW * rank:
             few = f"{total} results for {rank} coefficients are few: take the chances as rough."
             return [Finding(BudgetWarning, few)]
@@ -179,10 +105,6 @@ def _few(model: Any, ids: Sequence[str], features: Any, present: Any, tally: Tal
     if total < FEW * np.sum(present):
         return [Finding(BudgetWarning, f"{total} results for {int(np.sum(present))} arms are few.")]
     return []
-
-
-def _degrees(free: int) -> str:
-    return f"{free} degree{'s' if free > 1 else ''} of freedom"
 
 
 def _names(ids: Sequence[str], last: str = ", ") -> str:

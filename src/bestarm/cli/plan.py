@@ -13,7 +13,6 @@ from bestarm import catalog
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
 from bestarm.cli.tables import read_arms, reading, table_options
 from bestarm.errors import BudgetWarning, InputError, UnknownNameError
-from bestarm.models.glm import GLM
 from bestarm.plan import Plan, draw
 from bestarm.plan import plan as make_plan
 from bestarm.plan.rivals import RIVALS
@@ -143,6 +142,6 @@ def _check(
     for policy in settings["policies"]:
         if policy not in {"auto", *catalog.ENTRIES}:
             raise click.UsageError(f"--policy: {UnknownNameError('policy', policy, catalog.ENTRIES)}")
-    if isinstance(catalog.model(model), GLM) == (noise is not None):
+    if catalog.model(model).law.counts_suffice == (noise is not None):
         needed = "is needed, the variance of one reward" if noise is None else "is not for rewards of this model"
         raise click.UsageError(f"--noise-variance {needed}")

@@ -11,14 +11,12 @@ import click
 import numpy as np
 
 from bestarm import catalog, pulling
-from bestarm.bandits import Bandit, Bernoulli, ColumnBandit, Gaussian, Poisson
+from bestarm.bandits import Bandit, ColumnBandit
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
 from bestarm.cli.options import accounted, warnings_said
 from bestarm.cli.tables import read_arms, reading, table_options
 from bestarm.core import Problem, variance_of_noise, whole_budget
 from bestarm.errors import BudgetWarning, InputError
-from bestarm.models.glm import Logistic
-from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.study.history import look_back
 from bestarm.study.report import checked
 from bestarm.study.running import begin, make
@@ -26,8 +24,6 @@ from bestarm.study.state import StudyState
 from bestarm.study.study import Study
 from bestarm.tables import in_blocks, open_source, opening
 from bestarm.tables.arms import Arms
-
-LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
 
 
 @main.command()
@@ -160,23 +156,14 @@ def _id_like(arms: Arms) -> list[str]:
 
 
 def _world(study: Study, means: Any, asked: Any) -> Any:
-    """Return the world of a simulated column, whose noise goes with the model of the rewards."""
-    link = getattr(study.state.rewards.model, "link", None)
-    if isinstance(link, Logistic):
-        if means.min() < 0 or means.max() > 1:
-            raise InputError("a simulated column of chances must lie between 0 and 1; --scale minmax would do that")
-        return Bandit(study.state.features_of(), means, Bernoulli())
-    if isinstance(link, PoissonLink):
-        if means.min() < 0:
-            raise InputError("a simulated column of mean counts must not be negative")
-        if means.max() > LARGEST_COUNT:
-            raise InputError(f"a simulated column of mean counts must not go beyond {LARGEST_COUNT:g}")
-        return Bandit(study.state.features_of(), means, Poisson())
-    if asked.noise_variance is None:
+    """Return the world of a simulated column, whose noise goes with the law of the rewards."""
+    law = study.state.rewards.law
+    if asked.noise_variance is None and not law.counts_suffice:
         raise InputError("simulated rewards need --noise-variance")
-    noise = Gaussian(asked.noise_variance)
+    noise = law.noise(asked.noise_variance)
     if means is None:
         return ColumnBandit.of(open_source(asked.arms_file, [asked.simulate]), noise, asked.minimize)
+    law.check_means(means)
     return Bandit(study.state.features_of(), means, noise)
 
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.core import Array, Tally, namespace
+from bestarm.core import Tally
 from bestarm.errors import InputError
 from bestarm.estimators import build, describe, freeze
 from bestarm.linalg import Candidates, evened
-from bestarm.models.protocols import Fit
+from bestarm.models.protocols import Fit, Model
 
 
 @dataclass(frozen=True)
-class AnyRegressor:
+class AnyRegressor(Model):
     """A regressor or pipeline, by dotted path and parameters, fitted to the means of the arms pulled.
 
     Each mean counts as often as its arm was pulled: by `sample_weight` where the estimator takes it, by repetition
@@ -37,18 +37,11 @@ class AnyRegressor:
         return cls(*describe(estimator))
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
-        xp = namespace(tally.sums)
         *batch, arms, columns = candidates.features.shape
-        x = np.reshape(np.asarray(candidates.features), (-1, arms, columns))
-        counts, sums = (np.reshape(np.asarray(a), (-1, arms)) for a in (tally.counts, tally.sums))
-        means = np.stack([self._one(*each) for each in zip(x, counts, sums, strict=True)])
-        mean = xp.reshape(xp.asarray(means), (*batch, arms))
+        x = np.reshape(candidates.features, (-1, arms, columns))
+        counts, sums = (np.reshape(a, (-1, arms)) for a in (tally.counts, tally.sums))
+        mean = np.stack([self._one(*each) for each in zip(x, counts, sums, strict=True)]).reshape((*batch, arms))
         return Fit(mean, mean)
-
-    def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
-        """Return not-a-number: a general regressor says nothing of its error."""
-        xp = namespace(tally.sums)
-        return xp.nan * xp.ones_like(tally.sums)
 
     def _one(self, features: Any, counts: Any, sums: Any) -> Any:
         from sklearn.utils.validation import has_fit_parameter

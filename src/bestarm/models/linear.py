@@ -1,11 +1,17 @@
-"""Linear rewards: μ_i = x_i'θ, fitted by least squares on per-arm counts and sums."""
+"""Linear rewards, fitted by least squares on per-arm counts n and sums S.
+
+θ = V⁻¹ b, V = Σ_i n_i x_i x_i', b = Σ_i x_i S_i; μ_i = x_i'θ                     (1)
+σ² = Σ_i (Σ_j y_ij² − 2 μ_i S_i + n_i μ_i²) / (Σ_i n_i − rank)                    (2)
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from bestarm.core import Array, Tally, namespace
+import numpy as np
+
+from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates, leverage, matvec, moment, rank, symmetric_inverse
-from bestarm.models.protocols import Fit
+from bestarm.models.protocols import Fit, LawModel
 
 
 class Solver(Protocol):
@@ -35,7 +41,7 @@ class PseudoInverse:
 
     def invert(self, candidates: Candidates, counts: Array) -> tuple[Array, Array]:
         x = candidates.features
-        return x, symmetric_inverse(namespace(x).matrix_transpose(x) @ (x * counts[..., None]))
+        return x, symmetric_inverse(np.matrix_transpose(x) @ (x * counts[..., None]))
 
 
 @dataclass(frozen=True)
@@ -46,16 +52,14 @@ class Ridge:
 
     def invert(self, candidates: Candidates, counts: Array) -> tuple[Array, Array]:
         x = candidates.features
-        xp = namespace(x)
-        V = xp.matrix_transpose(x) @ (x * counts[..., None])
-        return x, xp.linalg.inv(V + self.strength * xp.eye(x.shape[-1], dtype=x.dtype))
+        V = np.matrix_transpose(x) @ (x * counts[..., None])
+        return x, np.linalg.inv(V + self.strength * np.eye(x.shape[-1], dtype=x.dtype))
 
 
 @dataclass(frozen=True)
-class Linear:
-    """θ = V⁻¹ b with V = Σ_i n_i x_i x_i' and b = Σ_i x_i S_i; μ_i = x_i'θ.   Eq. (1)
+class Linear(LawModel):
+    """Least squares: μ_i = x_i'V⁻¹ b.   Eq. (1) of the paper
 
-    >>> import numpy as np
     >>> arms = Candidates.of(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     >>> tally = Tally(np.array([1.0, 2.0, 0.0]), np.array([3.0, 4.0, 0.0]), np.array([9.0, 8.0, 0.0]))
     >>> Linear().fit(arms, tally).mean.round(9)
@@ -66,21 +70,19 @@ class Linear:
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
         z, inverse = self.solver.invert(candidates, tally.counts)
-        b = matvec(namespace(z).matrix_transpose(z), tally.sums)
-        mean = matvec(z, matvec(inverse, b))
+        mean = matvec(z, matvec(inverse, matvec(np.matrix_transpose(z), tally.sums)))  # Eq. 1
         return Fit(mean, mean)
 
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
-        xp = namespace(tally.sums)
         z, inverse = self.solver.invert(candidates, tally.counts)
-        if noise_variance is None:
-            square = tally.squares - 2 * fit.mean * tally.sums + fit.mean**2 * tally.counts
-            freedom = xp.sum(tally.counts, axis=-1) - rank(candidates.coordinates)
-            enough = freedom > 0
-            total = xp.sum(square, axis=-1)
-            total = xp.where(total > 0, total, xp.zeros_like(total))  # a perfect fit may round to less than nothing
-            scale = total / xp.where(enough, freedom, xp.ones_like(freedom))
-            scale = xp.where(enough, scale, xp.inf)[..., None]
-        else:
-            scale = noise_variance
-        return xp.sqrt(scale * xp.maximum(leverage(z, inverse), 1e-290))  # rounding may leave less than nothing
+        variance = noise_of(candidates, tally, fit) if noise_variance is None else noise_variance
+        return np.sqrt(variance * np.maximum(leverage(z, inverse), 1e-290))  # rounding may leave less than nothing
+
+
+def noise_of(candidates: Candidates, tally: Tally, fit: Fit) -> Array:
+    """Return σ² `(..., 1)` by what a fit leaves, infinite where nothing is left over to tell.   Eq. 2"""
+    square = tally.squares - 2 * fit.mean * tally.sums + fit.mean**2 * tally.counts
+    freedom = np.sum(tally.counts, axis=-1) - rank(candidates.coordinates)
+    total = np.sum(square, axis=-1)
+    total = np.where(total > 0, total, 0.0)  # a perfect fit may round to less than nothing
+    return np.where(freedom > 0, total / np.where(freedom > 0, freedom, 1.0), np.inf)[..., None]

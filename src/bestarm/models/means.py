@@ -1,42 +1,52 @@
 """No structure: each arm speaks for itself."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from bestarm.core import Array, Tally, namespace
+import numpy as np
+
+from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
-from bestarm.models.protocols import Fit
+from bestarm.models.posterior import Posterior
+from bestarm.models.protocols import Fit, Model, each_by_itself
 
 
 @dataclass(frozen=True)
-class Means:
+class Means(Model):
     """Sample means; an arm never pulled is given the mean of all pulls.
 
-    >>> import numpy as np
     >>> tally = Tally(np.array([2.0, 1.0, 0.0]), np.array([2.0, 4.0, 0.0]), np.array([2.0, 16.0, 0.0]))
     >>> Means().fit(Candidates.of(np.eye(3)), tally).mean
     array([1., 4., 2.])
     """
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
-        xp = namespace(tally.sums)
-        one = xp.ones_like(tally.counts)
-        total = xp.maximum(xp.sum(tally.counts, axis=-1, keepdims=True), one[..., :1])
-        overall = xp.sum(tally.sums, axis=-1, keepdims=True) / total
-        mean = xp.where(tally.counts > 0, tally.sums / xp.maximum(tally.counts, one), overall * one)
+        total = np.maximum(np.sum(tally.counts, axis=-1, keepdims=True), 1.0)
+        overall = np.sum(tally.sums, axis=-1, keepdims=True) / total
+        mean = np.where(tally.counts > 0, tally.sums / np.maximum(tally.counts, 1.0), overall)
         return Fit(mean, mean)
 
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
-        xp = namespace(tally.sums)
+        scale: Any = noise_variance
         if noise_variance is None:
             within = tally.squares - tally.sums * fit.mean
-            freedom = xp.maximum(tally.counts - 1, xp.zeros_like(tally.counts))
-            scale = _ratio(xp.sum(within, axis=-1), xp.sum(freedom, axis=-1))[..., None]
-        else:
-            scale = noise_variance * xp.ones_like(tally.counts)
-        return xp.sqrt(_ratio(scale * xp.ones_like(tally.counts), tally.counts))
+            freedom = np.maximum(tally.counts - 1, 0.0)
+            scale = _ratio(np.sum(within, axis=-1), np.sum(freedom, axis=-1))[..., None]
+        return np.sqrt(_ratio(scale * np.ones_like(tally.counts), tally.counts))
+
+    def posterior(
+        self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
+    ) -> Posterior:
+        return each_by_itself(tally, noise_variance, draws, rng)
+
+    @property
+    def truth(self) -> Model:
+        return self
+
+    def distinct(self, features: Array) -> tuple[Array, Array]:
+        return np.eye(len(features)), np.arange(len(features))
 
 
 def _ratio(above: Array, below: Array) -> Array:
     """Return above / below, infinite where there is nothing below."""
-    xp = namespace(above)
-    return xp.where(below > 0, above / xp.where(below > 0, below, xp.ones_like(below)), xp.inf)
+    return np.where(below > 0, above / np.where(below > 0, below, 1.0), np.inf)

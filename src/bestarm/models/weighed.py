@@ -1,22 +1,32 @@
-"""A reward model that learns from the rewards how much structure to trust."""
+"""A reward model that learns from the rewards how much structure to trust.
+
+Its hypotheses (`structures`) have priors of their own; each draw of the posterior is of one of them, chosen by weight.
+"""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from bestarm.core import Array, Tally, namespace
+import numpy as np
+
+from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
-from bestarm.models.protocols import Fit
+from bestarm.models.checks import FitCheck
+from bestarm.models.linear import Linear
+from bestarm.models.posterior import LEAST, Posterior, as_floats, choose, noise_words, rough_variance, unit_of
+from bestarm.models.protocols import Fit, Model
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, structures
 from bestarm.structures.mixture import Mixture
-from bestarm.structures.odds import Odds, read
+from bestarm.structures.odds import Odds, binary, read
+from bestarm.structures.words import believes
 
 ALL = 10**6  # arms up to which the evidence is computed on all of them, pulled or not
+BINOMIAL = 4.0  # the noise variance of wins and losses read as log odds
 
 
 @dataclass(frozen=True)
-class Weighed:
+class Weighed(Model):
     """The mean of a mixture of hypotheses, from linear to no structure at all, weighted by their evidence.
 
-    >>> import numpy as np
     >>> counts, sums = np.array([50.0, 50.0, 0.0]), np.array([-50.0, 50.0, 0.0])
     >>> known = Tally(counts, sums, np.abs(sums) + 5)
     >>> Weighed().fit(Candidates.of(np.array([[-1.0], [1.0], [0.5]])), known).mean.round(1)
@@ -27,6 +37,11 @@ class Weighed:
     kept: int = 3
     kinds: tuple[Kind, ...] = KINDS
     scaling: Scaling = Scaling()
+    structured: ClassVar[bool] = True
+    otherwise: ClassVar[str] = (
+        "The policy ended with {policy}, the arm no single other one is likely to beat; of everything told, "
+        "{data} has the largest expected mean: {odds}."
+    )
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
         mixture, odds = self.read(candidates, tally)
@@ -38,15 +53,62 @@ class Weighed:
         error = self._shaped(tally, mixture.marginals()[1])
         return error if odds is None else error * odds.steepness(fit.score)
 
+    def posterior(
+        self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
+    ) -> Posterior:
+        """Return draws of the means: of one hypothesis each, σ² drawn too where it is not known.
+
+        Wins and losses are judged on the scale of log odds, where their noise is known but for how far it is from
+        binomial.
+        """
+        rng, tally = np.random.default_rng(rng), as_floats(tally)
+        unit = 1.0 if binary(tally)[0] else unit_of(tally)
+        known = Tally(tally.counts, tally.sums / unit, tally.squares / unit / unit)
+        mixture, odds = self.read(Candidates.of(np.asarray(features, dtype=np.float64)), known)
+        chance, at = choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
+        told = None if noise_variance is None or odds is not None else noise_variance / unit / unit
+        found, mean = np.empty((draws, len(tally.counts))), 0.0
+        for g, look in enumerate(mixture.outlooks()):
+            mine = np.flatnonzero(at == g)
+            variance = _variances(mixture.noise[0, g], known, told, odds, len(mine), rng)
+            root, own = look.root[0], look.own[0]
+            off = rng.standard_normal((len(mine), root.shape[1])) @ root.T
+            if np.any(own > 0):
+                off += np.sqrt(own) * rng.standard_normal(off.shape)
+            found[mine] = look.mean[0] + np.sqrt(variance)[:, None] * off
+            mean = mean + chance[g] * look.mean[0]
+        weights = {kind.name: float(weight) for kind, weight in zip(self.kinds, mixture.kinds[0], strict=True)}
+        if odds is not None:
+            found = odds.means(found)
+            return Posterior(found, found.mean(axis=0), f"{believes(weights)}; in log odds")
+        return Posterior(unit * found, unit * mean, f"{believes(weights)}; {noise_words(noise_variance)}")
+
+    def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
+        return FitCheck("nothing to check: how far the features are to be trusted was learned from the results")
+
+    @property
+    def truth(self) -> Model:
+        return Linear()  # the first truths it can tell
+
     def read(self, candidates: Candidates, tally: Tally) -> tuple[Mixture, Odds | None]:
         """Return the hypotheses that matter, weighed by what was observed, all leading axes in one.
 
         Rewards 0 and 1 are read as log odds; how, is returned too.
         """
-        xp = namespace(tally.counts)
-        pulls = max(int(xp.max(xp.sum(tally.counts, axis=-1))), 1)
+        pulls = max(int(np.max(np.sum(tally.counts, axis=-1))), 1)
         made = structures(candidates.features, pulls, self.kinds, self.scaling).for_the_answer()
         return read(made, self.kinds, tally, self.hedge, self.kept, ALL)
 
     def _shaped(self, tally: Tally, values: Array) -> Array:
-        return namespace(values).reshape(values, tally.sums.shape)
+        return np.reshape(values, tally.sums.shape)
+
+
+def _variances(left: Any, known: Tally, told: float | None, odds: Odds | None, count: int, rng: Any) -> Array:
+    """Return draws of the noise variance: as `told`, else what a hypothesis has `left` over a χ² variable."""
+    if told is not None:
+        return np.full(count, np.clip(told, 1e-14, 1e200))
+    total, sums, squares = (float(a.sum()) for a in (known.counts, known.sums, known.squares))
+    freedom = max(total - 1, 0.0)
+    extra = max(0.0, LEAST - freedom)
+    rough = rough_variance(total, sums, squares) if odds is None else BINOMIAL
+    return (freedom * max(float(left), 1e-14) + extra * rough) / rng.chisquare(freedom + extra, count)

@@ -10,7 +10,7 @@ import numpy as np
 from bestarm import catalog
 from bestarm.core import Problem, whole_budget
 from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
-from bestarm.models.weighed import Weighed
+from bestarm.models.protocols import Model, model_of
 from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
 from bestarm.plan.answer import Plan, Rounds
 from bestarm.plan.rivals import RIVALS
@@ -57,10 +57,10 @@ def plan(
     >>> small.budget["gse-lin-fwg"] <= small.bound
     True
     """
-    name = "linear" if model is None else model if isinstance(model, str) else _model_name(model)
+    name, drawn, own = _model("linear" if model is None else model)
     replications, cap, n_jobs = _check(error, replications, cap, n_jobs, rivals)
-    worlds = Worlds(_features(arms), catalog.model(name), gap, noise_variance, prior, base, RIVALS[rivals])
-    chosen = _policies(policies, catalog.default_policy(name), catalog.default_policy(None if model is None else name))
+    worlds = Worlds(_features(arms), drawn, gap, noise_variance, prior, base, RIVALS[rivals])
+    chosen = _policies(policies, own, ("auto", catalog.policy("auto")) if model is None else own)
     listed = _budgets(budget, budgets, error, replications)
     about = {
         "model": name,
@@ -91,25 +91,25 @@ def _features(arms: Any) -> Any:
     return Problem(features, 1).features
 
 
-def _model_name(model: Any) -> str:
-    if isinstance(model, Weighed):  # linear truths are the first it can tell
-        return "linear"
-    known = {name: make() for name, (make, _) in catalog.MODELS.items()}
-    for name, one in known.items():
-        if one == model:
-            return name
-    raise InputError(f"model must be one of {', '.join(known)}; given {model!r}")
+def _model(given: Any) -> tuple[str, Model, tuple[str, Any]]:
+    """Return the name of a model, that by which truths are drawn, and the model's own policy with its label."""
+    model = (catalog.model(given) if isinstance(given, str) else model_of(given)).truth
+    for name, (make, label) in catalog.MODELS.items():
+        if make() == model:
+            return name, model, (label, catalog.policy(label))
+    name = given if isinstance(given, str) else model.law.named().lower()
+    return name, model, (f"gse-{name}-fwg", catalog.policy("gse-lin-fwg", model=model))
 
 
-def _policies(policies: Policies | None, own: str, auto: str) -> dict[str, Any]:
+def _policies(policies: Policies | None, own: tuple[str, Any], auto: tuple[str, Any]) -> dict[str, Any]:
     """Return the policies by label; `own` is the model's, which is fast, and `auto` what "auto" stands for."""
     if isinstance(policies, Mapping):
         chosen = dict(policies)
     else:
-        listed = (own, "sequential-halving", "uniform") if policies is None else policies
+        listed = (own[0], "sequential-halving", "uniform") if policies is None else policies
         names = [listed] if isinstance(listed, str) else listed
-        meant = [auto if name == "auto" else name for name in names]
-        chosen = {name: catalog.policy(name) for name in meant}
+        known = dict([own])
+        chosen = dict(auto if name == "auto" else (name, known.get(name) or catalog.policy(name)) for name in names)
     if not chosen:
         raise InputError("policies must name at least one policy")
     return chosen

@@ -8,13 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bestarm.bandits import Bandit, Bernoulli, Gaussian
-from bestarm.bandits import Poisson as PoissonNoise
+from bestarm.bandits import Bandit
 from bestarm.errors import InputError
 from bestarm.linalg import span_coordinates
-from bestarm.models.glm import GLM, Identity, Logistic, Poisson
-from bestarm.models.linear import Linear
-from bestarm.models.means import Means
+from bestarm.models.law import Law
+from bestarm.models.protocols import Model
 from bestarm.numbers import real
 from bestarm.plan.rivals import Rivals, Spread
 
@@ -22,26 +20,6 @@ Prior: TypeAlias = float | Callable[[int, np.random.Generator], Any]
 
 REACH = 6.0  # farthest predictor from the base in a plausible world: odds, or a ratio of counts, of 400
 WAVE, TRIES = 250, 50  # so many draws at a time, so often, before a gap is called out of reach
-INVERSE: dict[type, Callable[[float], float]] = {
-    Identity: float,
-    Logistic: lambda chance: math.log(chance / (1 - chance)),
-    Poisson: math.log,
-}
-
-
-@dataclass(frozen=True)
-class Counts(PoissonNoise):
-    """Poisson rewards whose totals come in one draw: the sum S of n is Poisson, whatever n.
-
-    Given S, the squares add up to S + 2C where C of the S(S − 1)/2 pairs share a reward. Pairs do so with chance 1/n,
-    any two of them independently; C is drawn as normal with the mean and the variance that follow.
-    """
-
-    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        sums = rng.poisson(times * means).astype(np.float64)
-        pairs, chance = sums * (sums - 1) / 2, 1 / np.maximum(times, 1)
-        shared = pairs * chance + np.sqrt(pairs * chance * (1 - chance)) * rng.standard_normal(sums.shape)
-        return sums, sums + 2 * np.maximum(shared, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +33,7 @@ class Worlds:
     """
 
     features: Any
-    model: Any
+    model: Model
     gap: float | None = None
     noise_variance: float | None = None
     prior: Prior | None = None
@@ -66,15 +44,12 @@ class Worlds:
         if (self.gap is None) == (self.prior is None):
             raise InputError("say how far the best arm is ahead: either gap= or prior=, the variance of coefficients")
         _positive(gap=self.gap, prior=None if callable(self.prior) else self.prior)
-        law = f"rewards of the {type(self.link).__name__.lower()} model have the variance their mean implies"
-        if isinstance(self.link, Identity):
-            if self.noise_variance is None:
-                raise InputError("noise_variance is needed: the variance of one reward around its mean")
-            _positive(noise_variance=self.noise_variance)
-        elif self.noise_variance is not None:
-            raise InputError(f"noise_variance must not be given: {law}")
-        if isinstance(self.link, Logistic) and self.gap is not None and self.gap >= 1:
-            raise InputError(f"gap must be below 1 for chances of success; given {self.gap}")
+        self._check_noise()
+        low, high = self.law.limits
+        if self.gap is not None and self.gap >= high - low:
+            raise InputError(
+                f"gap must be below {high - low:g}, between means from {low:g} to {high:g}; given {self.gap}"
+            )
         if self.base is not None:
             real(self.base, "base")
         if self.base is not None and not self.level:
@@ -82,39 +57,36 @@ class Worlds:
         if not math.isfinite(self.offset):
             raise InputError(f"base must be a mean reward the model can have; given {self.base}")
 
+    def _check_noise(self) -> None:
+        """Refuse a noise variance that is missing, or one that the mean implies already."""
+        implied = self.law.counts_suffice
+        if implied and self.noise_variance is not None:
+            name = self.law.named().lower()
+            said = f"rewards of the {name} model have the variance their mean implies"
+            raise InputError(f"noise_variance must not be given: {said}")
+        if not implied and self.noise_variance is None:
+            raise InputError("noise_variance is needed: the variance of one reward around its mean")
+        _positive(noise_variance=self.noise_variance)
+
     @property
-    def link(self) -> Any:
-        """The mean function h."""
-        if isinstance(self.model, Linear | Means):
-            return Identity()
-        if isinstance(self.model, GLM) and isinstance(self.model.link, Logistic | Poisson | Identity):
-            return self.model.link
-        raise InputError("plans are made for the linear, logistic, poisson and means models")
+    def law(self) -> Law:
+        """The law of rewards."""
+        return self.model.law
 
     @property
     def noise(self) -> Any:
         """How rewards scatter."""
-        if isinstance(self.link, Identity):
-            return Gaussian(float(self.noise_variance or 0.0))
-        return Bernoulli() if isinstance(self.link, Logistic) else Counts()
+        return self.law.quick_noise(self.noise_variance)
 
     @cached_property
     def offset(self) -> float:
         """The predictor of an average arm."""
-        if self.base is None:
-            return 0.0
-        try:
-            return INVERSE[type(self.link)](self.base)
-        except (ValueError, ZeroDivisionError):
-            return math.inf
+        return 0.0 if self.base is None else self.law.inverse(self.base)
 
     @cached_property
     def kinds(self) -> tuple[Any, Any]:
         """The arms that differ `(U, d)`, and which of them each arm is `(K,)`: equal arms are equally good."""
-        if isinstance(self.model, Means):
-            return np.eye(len(self.features)), np.arange(len(self.features))
-        distinct, which = np.unique(self.features, axis=0, return_inverse=True)
-        return distinct, which.ravel()
+        return self.model.distinct(self.features)
 
     @cached_property
     def basis(self) -> Any:
@@ -156,7 +128,7 @@ class Worlds:
 
     def draw(self, size: int, rng: np.random.Generator) -> Bandit:
         """Return a stack of `size` worlds with the arms in random order, another in each."""
-        means = self.link.value(self.predictors(size, rng)[:, self.kinds[1]])
+        means = self.law.value(self.predictors(size, rng)[:, self.kinds[1]])
         features = np.broadcast_to(self.features, (size, *self.features.shape))
         return Bandit(features, means, self.noise).shuffled(rng)
 
@@ -176,31 +148,16 @@ class Worlds:
     def _apart(self, wave: Any, factor: Any) -> Any:
         """Return how far the best mean is above the second best, when each row is multiplied by a factor."""
         first, second = _best_two(wave)
-        return np.subtract(*(self.link.value(self.offset + factor * end) for end in (first, second)))
+        return np.subtract(*(self.law.value(self.offset + factor * end) for end in (first, second)))
 
     def _scale(self, wave: Any) -> tuple[Any, Any]:
         """Return by what to multiply each row for the gap, the smallest such factor, and which rows allow it."""
-        if isinstance(self.link, Identity):
-            with np.errstate(all="ignore"):
-                scale = self.gap / np.subtract(*_best_two(wave))
-            return scale, np.isfinite(scale)
-        steps = self._steps(wave)
-        wide = self._apart(wave, steps) >= self.gap
-        at = np.maximum(wide.argmax(axis=0), 1)
-        low, high = (np.take_along_axis(steps, row[None], axis=0)[0] for row in (at - 1, at))
-        for _ in range(60):
-            middle = (low + high) / 2
-            short = self._apart(wave, middle) < self.gap
-            low, high = np.where(short, middle, low), np.where(short, high, middle)
-        return high, wide.any(axis=0)
+        scale = self.law.stretch(float(self.gap or 0), self.offset, *_best_two(wave), self._steps(wave))
+        return scale, np.isfinite(scale)
 
     def hardness(self, size: int, rng: np.random.Generator) -> Any:
         """Return the gap as the theorem takes it in `size` worlds: Δ, or c_min times that of the predictors."""
-        if isinstance(self.link, Identity) and self.gap is not None:
-            return np.array([self.gap])
-        predictors = self.predictors(size, rng)
-        first, second = _best_two(predictors)
-        return (first - second) * self.link.slope(predictors).min(axis=-1)
+        return self.law.hardness(self.gap, self.predictors(size, rng))
 
 
 def _best_two(values: Any) -> tuple[Any, Any]:

@@ -5,7 +5,8 @@ from typing import Protocol
 
 from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
 from bestarm.linalg import Candidates, matvec, moment, rank, tally
-from bestarm.models.glm import FAR, LONGEST, Logistic, MeanFunction
+from bestarm.models.law import FAR, LONGEST, Logistic
+from bestarm.models.law import Law as MeanFunction
 from bestarm.policies.belief import Belief, LinearPrior, Prior
 from bestarm.policies.rules import (
     Answer,

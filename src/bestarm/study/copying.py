@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-import numpy as np
-
 from bestarm.core import Tally
 from bestarm.errors import BestArmError, BestArmWarning, InputError, RewardError, StorageError
 from bestarm.study.log import Log
@@ -105,11 +103,10 @@ def _as_extra(there: StudyState, state: StudyState, result: Result) -> Record:
 
 def _check(state: StudyState, result: Result, label: str) -> None:
     """Refuse a result that the new model cannot have produced."""
-    if state.rewards.link is not None:
-        try:
-            state.rewards.link.check(Tally(*(np.array([float(n)]) for n in (result.count, result.sum, result.squares))))
-        except RewardError as error:
-            raise RewardError(f"{label}, {result.sum:g}: {error}") from None
+    try:
+        state.rewards.law.check(Tally(result.count, result.sum, result.squares))
+    except RewardError as error:
+        raise RewardError(f"{label}, {result.sum:g}: {error}") from None
 
 
 def _said(result: Result) -> Record:

@@ -17,9 +17,6 @@ from bestarm.draw import figures
 from bestarm.draw.style import MOST, STYLE, number, png, write_whole
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
-from bestarm.models.glm import FAR, GLM, Identity, Logistic, Poisson
-from bestarm.models.linear import Linear
-from bestarm.models.weighed import Weighed
 from bestarm.study.evidence import assessment, evidence_of
 from bestarm.study.history import look_back
 from bestarm.study.state import StudyState
@@ -227,25 +224,20 @@ def _check(state: StudyState, assessment: Assessment) -> str:
 
 def _measured(state: StudyState) -> list[tuple[float, ...]]:
     """Return (fitted mean, mean of the results, low, high) of the arms measured, if a model relates them."""
-    if not isinstance(state.rewards.model, Linear | GLM | Weighed):
+    if not state.rewards.model.structured:
         return []
-    found, natural, model = evidence_of(state), state.rewards.natural, state.rewards.model
+    found, natural, model, law = evidence_of(state), state.rewards.natural, state.rewards.model, state.rewards.law
     known = found.known
     fit = model.fit(Candidates.of(found.features), known)
     pulled = known.counts > 0
     counts, sums, squares = known.counts[pulled], known.sums[pulled], known.squares[pulled]
     within, freedom = np.maximum(squares - sums**2 / counts, 0).sum(), (counts - 1).sum()
     variance = state.noise_variance if state.noise_variance is not None else within / freedom if freedom > 0 else np.nan
-    if isinstance(model, GLM) and not isinstance(model.link, Identity):
-        variance = model.link.slope(np.clip(fit.score[pulled], -FAR, FAR))
+    variance = law.variance_at(law.near(fit.score[pulled]), variance)
     reach, seen = NORMAL * np.sqrt(variance / counts), sums / counts
-    limits = LIMITS.get(type(state.rewards.link), (-np.inf, np.inf))
-    ends = np.sort(natural(np.clip([seen - reach, seen + reach], *limits)), axis=0)
+    ends = np.sort(natural(np.clip([seen - reach, seen + reach], *law.limits)), axis=0)
     rows = np.stack([natural(fit.mean[pulled]), natural(seen), *ends], axis=1)
     return [tuple(row) for row in rows[np.argsort(-counts)][:200].tolist()]
-
-
-LIMITS = {Logistic: (0.0, 1.0), Poisson: (0.0, np.inf)}  # what means can be
 
 
 def _failures(state: StudyState) -> str:

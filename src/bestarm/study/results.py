@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bestarm.errors import InputError, UnknownNameError
-from bestarm.numbers import LARGEST_VALUE
-from bestarm.study.limits import totals_of
+from bestarm.core import Tally
+from bestarm.errors import InputError, RewardError, UnknownNameError
+from bestarm.numbers import LARGEST_VALUE, real, whole
+from bestarm.study.limits import LARGEST, totals_of
 from bestarm.study.rounds import as_ranges, ranges
 from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
@@ -39,15 +40,19 @@ class Difference:
 
 
 def gather(
-    state: StudyState, what: Told, values: Any, successes: Any, arm: str | None, id: str | None
+    state: StudyState, what: Told, values: Any, summary: Record, arm: str | None, id: str | None
 ) -> Sequence[Record]:
     """Return the results of one `tell`, blanks left out."""
+    known = {key: value for key, value in summary.items() if value is not None}
     if arm is not None:
-        if what is not None or successes is not None:
+        if what is not None or (known and values is not None):
             raise InputError("tell either an arm's extra values or the results of trials, not both at once")
-        return extras(state, arm, values, id)
+        return [together(state, arm, known, id)] if known else extras(state, arm, values, id)
     if id is not None:
         raise InputError("an id names an extra result: give its arm too; a trial has its id already")
+    if known.keys() - {"successes"}:
+        raise InputError("n, mean and sd are of an arm's extra rewards: name it, arm=; a trial is of one reward")
+    successes = known.get("successes")
     if successes is not None:
         if not isinstance(what, Batch) or values is not None:
             raise InputError("successes are told of a batch: tell(batch, successes=counts)")
@@ -98,19 +103,43 @@ def _sum(state: StudyState, arm: str, trials: list[int], won: Any) -> Record:
 
 def extras(state: StudyState, arm: str, values: Any, id: str | None = None, asked: bool = False) -> list[Record]:
     """Return observations nobody asked for: one value or several, of one arm."""
-    if not asked and not state.options["extra"]:
-        raise InputError(f"arm {arm!r} was not asked for, and this study takes no extra results")
+    where, place = _extra_arm(state, arm, asked), f"arm {arm!r}"
     given = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     if id is not None:
         own_id(id)
         if len(given) != 1:
             raise InputError(f"an id names one result; {len(given)} values given")
-    where, place = arm_index(state, arm), f"arm {arm!r}"
     return [
         {"id": id or f"extra-{uuid.uuid4().hex}", "arm": where, "value": usable(state, value, place)}
         for value in given
         if measured(value)
     ]
+
+
+def together(state: StudyState, arm: str, known: Record, id: str | None) -> Record:
+    """Return one observation of `n` rewards nobody asked for, of which the successes are known, or mean and sd."""
+    where, place = _extra_arm(state, arm), f"arm {arm!r}"
+    if ("successes" in known) == ("mean" in known) or "n" not in known:
+        raise InputError(f"{place}: either successes and n are expected, or mean, sd and n; given {', '.join(known)}")
+    n = whole(known["n"], f"{place}: n", least=1, most=LARGEST)
+    if "successes" in known:
+        said: Record = {"n": n, "successes": whole(known["successes"], f"{place}: successes", least=0, most=n)}
+    else:
+        if "sd" not in known and n > 1 and not state.rewards.law.counts_suffice:
+            raise InputError(f"{place}: sd is needed, the standard deviation of the {n} rewards about their mean")
+        sd = real(known.get("sd", 0.0), f"{place}: sd", least=0, most=LARGEST_VALUE)
+        said = {"n": n, "mean": _number(known["mean"], f"{place}: mean"), "sd": sd if n > 1 else None}
+    try:
+        state.rewards.law.check(Tally(*totals_of(said)))
+    except RewardError as error:
+        raise RewardError(f"{place}: {error}") from None
+    return {"id": f"extra-{uuid.uuid4().hex}" if id is None else own_id(id), "arm": where, **said}
+
+
+def _extra_arm(state: StudyState, arm: str, asked: bool = False) -> int:
+    if not asked and not state.options["extra"]:
+        raise InputError(f"arm {arm!r} was not asked for, and this study takes no extra results")
+    return arm_index(state, arm)
 
 
 def own_id(id: Any) -> str:

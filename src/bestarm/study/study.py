@@ -114,6 +114,9 @@ class Study:
         values: Any = None,
         *,
         successes: Any = None,
+        mean: float | None = None,
+        sd: float | None = None,
+        n: int | None = None,
         arm: str | None = None,
         id: str | None = None,
         source: str | None = None,
@@ -126,6 +129,7 @@ class Study:
         tell(batch, successes=counts)     0/1 rewards by arm: aligned with batch.arms, or {arm: count}
         tell(trial, value), tell({trial id: value, ...})
         tell(arm="a7", values=0.3)        an observation nobody asked for, or several, where the study accepts such
+        tell(arm="a7", successes=3, n=10), tell(arm="a7", mean=1.2, sd=0.4, n=10)     several, as a summary
 
         Results of rounds that are over are kept and inform recommendations. Unknown ids are refused, and values other
         than those told before, unless `correct` says that these hold; if anything is wrong with one result, none of
@@ -133,7 +137,8 @@ class Study:
         """
 
         def make(state: StudyState) -> Sequence[Record]:
-            given = results.gather(state, what, values, successes, arm, id)
+            summary = {"successes": successes, "mean": mean, "sd": sd, "n": n}
+            given = results.gather(state, what, values, summary, arm, id)
             amended = results.contradictions(state, given, correct)
             return [*results.telling(state, given), *amended]
 

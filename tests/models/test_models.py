@@ -7,7 +7,8 @@ from bestarm.core import Tally
 from bestarm.errors import RewardError
 from bestarm.linalg import Candidates
 from bestarm.models.any_regressor import AnyRegressor
-from bestarm.models.glm import GLM, Custom, Identity, Logistic, Poisson
+from bestarm.models.glm import GLM
+from bestarm.models.law import Custom, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear, PseudoInverse, Ridge
 from bestarm.models.means import Means
 from tests.conftest import AWKWARD
