@@ -17,8 +17,8 @@ from bestarm.bandits import Bandit, Bernoulli, Gaussian
 from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
 from bestarm.models.glm import GLM, Logistic
 from bestarm.models.linear import Linear
-from bestarm.plan import Plan, Worlds, draw, plan, simulate
-from bestarm.plan.rivals import Close
+from bestarm.planning import Plan, Worlds, draw, plan, simulate
+from bestarm.planning.rivals import Close
 from bestarm.play import play
 
 LUCK = 1e-4  # how seldom an honest test may fail

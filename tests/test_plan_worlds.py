@@ -8,8 +8,8 @@ from bestarm.errors import InputError
 from bestarm.models.glm import GLM, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
-from bestarm.plan import Worlds
-from bestarm.plan.worlds import Counts
+from bestarm.planning import Worlds
+from bestarm.planning.worlds import Counts
 
 
 def table(arms=12, dimension=3, intercept=False, seed=5):

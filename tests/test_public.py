@@ -18,6 +18,28 @@ def test_the_public_names_are_sorted_and_there():
         assert getattr(bestarm, name).__doc__ if callable(getattr(bestarm, name)) else True
 
 
+def test_a_door_is_the_same_thing_each_time_it_is_named():
+    """In a process where nothing of bestarm is loaded, for each door, and after every module of bestarm is."""
+    code = f"""
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+
+doors = {bestarm.__all__!r}
+for door in doors:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "bestarm"]:
+        del sys.modules[name]
+    ba = import_module("bestarm")
+    assert getattr(ba, door) is getattr(ba, door), door
+first = [getattr(ba, door) for door in doors]
+for module in iter_modules(ba.__path__, "bestarm."):
+    import_module(module.name)
+for door, one in zip(doors, first):
+    assert getattr(ba, door) is one, door
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_readme_is_true():
     result = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
     assert result.attempted > 10

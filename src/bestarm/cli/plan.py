@@ -14,9 +14,9 @@ from bestarm.arms import Arms
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
 from bestarm.errors import BudgetWarning, InputError, UnknownNameError
 from bestarm.models.glm import GLM
-from bestarm.plan import Plan, draw
-from bestarm.plan import plan as make_plan
-from bestarm.plan.rivals import RIVALS
+from bestarm.planning import Plan, draw
+from bestarm.planning import plan as make_plan
+from bestarm.planning.rivals import RIVALS
 from bestarm.study import load_study
 
 ABOVE_0 = click.FloatRange(min=0, min_open=True)

@@ -16,7 +16,7 @@ from bestarm.models.glm import GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
 from bestarm.numbers import real
-from bestarm.plan.rivals import Rivals, Spread
+from bestarm.planning.rivals import Rivals, Spread
 
 Prior: TypeAlias = float | Callable[[int, np.random.Generator], Any]
 

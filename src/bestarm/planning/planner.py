@@ -13,11 +13,11 @@ from bestarm.core import Problem, whole_budget
 from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
 from bestarm.models.weighed import Weighed
 from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
-from bestarm.plan.answer import Plan, Rounds
-from bestarm.plan.rivals import RIVALS
-from bestarm.plan.simulate import Simulation, search
-from bestarm.plan.theorem import Theorem
-from bestarm.plan.worlds import Prior, Worlds
+from bestarm.planning.answer import Plan, Rounds
+from bestarm.planning.rivals import RIVALS
+from bestarm.planning.simulate import Simulation, search
+from bestarm.planning.theorem import Theorem
+from bestarm.planning.worlds import Prior, Worlds
 
 Policies: TypeAlias = Iterable[str] | Mapping[str, Any]
 

@@ -11,8 +11,8 @@ import numpy as np
 from bestarm.bandits import Stream
 from bestarm.core import Problem
 from bestarm.errors import BestArmError, BudgetError, InputError
-from bestarm.plan.answer import Rounds
-from bestarm.plan.worlds import Counts, Worlds
+from bestarm.planning.answer import Rounds
+from bestarm.planning.worlds import Counts, Worlds
 from bestarm.play import Round, play
 
 Cell: TypeAlias = tuple[str, int]
