@@ -10,9 +10,10 @@ from bestarm import bench
 from bestarm.bench import claims
 from bestarm.bench.paper import FIGURES
 from bestarm.bench.reproduce import reproduce
-from bestarm.bench.runner import Block, Results
+from bestarm.bench.runner import Results
 from bestarm.cli import main
 from bestarm.errors import UnknownNameError
+from bestarm.simulate.chunks import Chunk
 
 
 def test_every_figure_names_policies_and_worlds_that_exist():
@@ -34,14 +35,14 @@ def test_every_claim_is_about_policies_its_figure_runs():
 def fake(name, chance, replications=400):
     """Results as if each policy were right with a given chance, a fixed share of replications."""
     figure = FIGURES[name]
-    blocks = {}
+    chunks = {}
     for panel in figure.panels:
         for policy in figure.policies:
             for value in figure.shown(policy):
                 right = np.arange(replications) < chance(policy, value) * replications
                 cell = figure.cell(panel, value, policy)
-                blocks[cell.key] = (Block(cell.key, 0, right, 1.0 - right, np.full(replications, cell.budget), 1.0),)
-    return Results(tuple(figure.cells()), 1, replications, blocks, {})
+                chunks[cell.key] = (Chunk(cell.key, 0, right, 1.0 - right, np.full(replications, cell.budget), 1.0),)
+    return Results(tuple(figure.cells()), 1, replications, chunks, {})
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from bestarm.bench import runner as engine
 from bestarm.bench import suite as suites
 from bestarm.bench import verdict as verdicts
 from bestarm.bench.figures import draw_suite
-from bestarm.bench.grid import PolicyRef
 from bestarm.bench.worlds import instance
 from bestarm.cli import main
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.simulate.policies import PolicyRef
 
 TOY = {
     "name": "toy",
@@ -224,9 +224,9 @@ def test_a_race_measures_what_a_plain_run_does_and_resumes(tmp_path, monkeypatch
     cell = done.outcomes[0].contest.cell(PolicyRef("gse-lin-fwg"))
     plain = engine.run([cell], 500, suite.seed, 1)
     np.testing.assert_array_equal(
-        done.outcomes[0].correct["gse-lin-fwg"], np.concatenate([b.correct for b in plain.blocks[cell.key]])
+        done.outcomes[0].correct["gse-lin-fwg"], np.concatenate([c.correct for c in plain.chunks[cell.key]])
     )
-    monkeypatch.setattr(engine, "run_block", None)
+    monkeypatch.setattr(engine, "run_chunk", None)
     again = races.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1, cache=tmp_path / "out")
     assert again.rows == done.rows
 

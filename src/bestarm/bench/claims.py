@@ -13,7 +13,7 @@ import numpy as np
 
 from bestarm.bench.paper import FIGURES, Figure
 from bestarm.bench.runner import Results
-from bestarm.bench.table import NORMAL
+from bestarm.simulate.intervals import NORMAL
 
 HOLDS, FAILS, NOISE, NOT_RUN = "holds", "does not hold", "within noise", "not run"
 SLACK = 0.03  # how much worse "as good" or "competitive" may be
@@ -54,8 +54,8 @@ class Evidence:
         figure = self.figures[name]
         if value not in figure.shown(policy) or policy not in figure.policies:
             return None
-        blocks = self.results[name].blocks.get(figure.cell(figure.panels[panel], value, policy).key)
-        return None if blocks is None else np.concatenate([b.correct for b in blocks]).astype(float)
+        chunks = self.results[name].chunks.get(figure.cell(figure.panels[panel], value, policy).key)
+        return None if chunks is None else np.concatenate([c.correct for c in chunks]).astype(float)
 
     def cells(self, name: str, values: Callable[[Any], bool] = bool, panels: Iterable[int] | None = None) -> list[Any]:
         """Return (panel, value) for the cells of a figure a claim is about."""
@@ -84,9 +84,9 @@ class Evidence:
         """Return CPU seconds per 100 runs, averaged over panels."""
         figure, spent, runs = self.figures[name], 0.0, 0
         for panel in figure.panels:
-            blocks = self.results[name].blocks.get(figure.cell(panel, value, policy).key, ())
-            spent += sum(b.cpu for b in blocks)
-            runs += sum(len(b.correct) for b in blocks)
+            chunks = self.results[name].chunks.get(figure.cell(panel, value, policy).key, ())
+            spent += sum(c.cpu for c in chunks)
+            runs += sum(len(c.correct) for c in chunks)
         return 100 * spent / runs if runs else None
 
 

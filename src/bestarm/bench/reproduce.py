@@ -112,7 +112,7 @@ def _sections(
         "seed": first.seed if first else "",
         "replications": first.replications if first else "",
         "cells": sum(len(r.cells) for r in results.values()),
-        "CPU hours": f"{sum(b.cpu for r in results.values() for bs in r.blocks.values() for b in bs) / 3600:.2f}",
+        "CPU hours": f"{sum(c.cpu for r in results.values() for cs in r.chunks.values() for c in cs) / 3600:.2f}",
     }
     failures = [
         f"{cell.policy} on {cell.instance}, budget {cell.budget}: {r.failures[cell.key]}"

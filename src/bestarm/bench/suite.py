@@ -7,9 +7,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bestarm.bench.grid import Cell, PolicyRef, grid
+from bestarm.bench.grid import Cell, grid
 from bestarm.bench.worlds import Instance, instance
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.simulate.policies import Ref
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Contest:
     instance: Instance
     budget: int
 
-    def cell(self, policy: PolicyRef) -> Cell:
+    def cell(self, policy: Ref) -> Cell:
         """Return what is to be measured of `policy`."""
         return Cell(self.instance, policy, self.budget)
 

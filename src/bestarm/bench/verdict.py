@@ -16,7 +16,7 @@ import numpy as np
 
 from bestarm.bench import table
 from bestarm.bench.suite import Contest, Suite
-from bestarm.bench.table import NORMAL, paired, wilson
+from bestarm.simulate.intervals import NORMAL, paired, wilson
 
 WORSE = 0.01  # a rival leaves a contest when it is surely worse than the best by this much,
 SURELY = 3.290527  # at 99.9 %

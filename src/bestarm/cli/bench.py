@@ -49,7 +49,7 @@ def instances(style: str) -> None:
 )
 @click.option("--judge", default="auto", help="--suite: the policy that is judged.")
 @click.option(
-    "--replications", type=COUNT, default=1000, help="Runs of each cell; with --suite 2000, in blocks of 250."
+    "--replications", type=COUNT, default=1000, help="Runs of each cell; with --suite 2000, in chunks of 250."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of everything random; with --suite its own.")
 @click.option("--jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")

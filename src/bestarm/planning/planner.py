@@ -2,8 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from bestarm.models.weighed import Weighed
 from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
 from bestarm.planning.answer import Plan, Rounds
 from bestarm.planning.rivals import RIVALS
-from bestarm.planning.simulate import Simulation, search
+from bestarm.planning.search import Simulation, search
 from bestarm.planning.theorem import Theorem
 from bestarm.planning.worlds import Prior, Worlds
-
-Policies: TypeAlias = Iterable[str] | Mapping[str, Any]
-
-NORMAL = 1.959964
+from bestarm.simulate.intervals import NORMAL
+from bestarm.simulate.policies import Named, named
 
 
 def plan(
@@ -31,7 +29,8 @@ def plan(
     gap: float | None = None,
     noise_variance: float | None = None,
     error: float = 0.05,
-    policies: Policies | None = None,
+    policies: Named = None,
+    policy: Any = None,
     budget: int | None = None,
     budgets: Iterable[int] | None = None,
     replications: int = 1000,
@@ -47,7 +46,8 @@ def plan(
 
     `arms` are `Arms` or features `(K, d)`; `gap`, `prior` and `base` say what is plausible, see `Worlds`. With
     `rivals` "spread" the other arms are anywhere behind; "close" is the cautious choice, all near the gap. Policies
-    are names, or a mapping from a label to a policy; None is the model's own with two others. Without a `model` truths
+    are names, dotted paths `package.module:Class`, policies, or a mapping from a label to a policy, and `policy` is a
+    single one; None is the model's own with two others. Without a `model` truths
     are linear; where one is named, "auto" stands for its own policy. With `budget`, the error there and at
     twice that is predicted; with `budgets`, at each of them. Otherwise budgets double until the target is shown, or
     `cap` is met, and the last step is refined. The numbers do not depend on `n_jobs`.
@@ -60,7 +60,8 @@ def plan(
     name = "linear" if model is None else model if isinstance(model, str) else _model_name(model)
     replications, cap, n_jobs = _check(error, replications, cap, n_jobs, rivals)
     worlds = Worlds(_features(arms), catalog.model(name), gap, noise_variance, prior, base, RIVALS[rivals])
-    chosen = _policies(policies, catalog.default_policy(name), catalog.default_policy(None if model is None else name))
+    auto = catalog.default_policy(None if model is None else name)
+    chosen = _policies(policies, policy, catalog.default_policy(name), auto)
     listed = _budgets(budget, budgets, error, replications)
     about = {
         "model": name,
@@ -101,18 +102,16 @@ def _model_name(model: Any) -> str:
     raise InputError(f"model must be one of {', '.join(known)}; given {model!r}")
 
 
-def _policies(policies: Policies | None, own: str, auto: str) -> dict[str, Any]:
+def _policies(policies: Named, policy: Any, own: str, auto: str) -> dict[str, Any]:
     """Return the policies by label; `own` is the model's, which is fast, and `auto` what "auto" stands for."""
-    if isinstance(policies, Mapping):
-        chosen = dict(policies)
-    else:
-        listed = (own, "sequential-halving", "uniform") if policies is None else policies
-        names = [listed] if isinstance(listed, str) else listed
-        meant = [auto if name == "auto" else name for name in names]
-        chosen = {name: catalog.policy(name) for name in meant}
-    if not chosen:
+    if policies is not None and policy is not None:
+        raise InputError("give either policy, a single one, or policies")
+    if policy is not None:
+        policies = [policy]
+    refs = named((own, "sequential-halving", "uniform") if policies is None else policies, {"auto": auto})
+    if not refs:
         raise InputError("policies must name at least one policy")
-    return chosen
+    return {name: ref.build() for name, ref in refs.items()}
 
 
 def _check(error: Any, replications: Any, cap: Any, n_jobs: Any, rivals: str) -> tuple[int, int | None, int]:

@@ -1,6 +1,5 @@
-"""Simulated runs: blocks of replications as pure functions, anywhere joblib can go, and the search for a budget."""
+"""Simulated runs of a plan: a policy with a budget each, and the search for a budget."""
 
-import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,60 +7,44 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bestarm.bandits import Stream
 from bestarm.core import Problem
-from bestarm.errors import BestArmError, BudgetError, InputError
+from bestarm.errors import BudgetError, InputError
 from bestarm.planning.answer import Rounds
 from bestarm.planning.worlds import Counts, Worlds
-from bestarm.play import Round, play
+from bestarm.simulate import chunks
+from bestarm.simulate.chunks import CHUNK, Chunk, Made, Watch, common, fingerprint, seeds
+from bestarm.simulate.engines import computed
+from bestarm.simulate.intervals import wilson
 
 Cell: TypeAlias = tuple[str, int]
 
-BLOCK = 250  # replications a block; part of the definition of a result, since a block shares its random numbers
-NUMBERS = 4_000_000  # features in a block at most, 32 MB: tables of many arms are taken in smaller blocks
+NUMBERS = 4_000_000  # features in a chunk at most, 32 MB: tables of many arms are taken in smaller chunks
 LONG = 5_000  # from this budget on totals are drawn at once, by the same law: the cost no longer grows
 REFINE = 4  # halvings of the last factor of two: the budget is known to 2^(1/16), 4 %
 STAGED, SINGLE = 1_000_000, 50_000  # caps on the budget: of policies in stages, and of those with a pull at a time
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a block of runs came to: wrong answers of `size`, and how many rounds there were."""
+def run_chunk(
+    worlds: Worlds, policy: Any, cell: Cell, seed: int, number: int, size: int
+) -> tuple[Chunk, Rounds | None]:
+    """Return a chunk, the same whoever computes it, and where; and of the first its rounds.
 
-    cell: Cell
-    wrong: int
-    size: int
-    rounds: Rounds | None = None
-    failure: str | None = None
-
-
-def run_block(worlds: Worlds, policy: Any, cell: Cell, seed: int, number: int, size: int) -> Outcome:
-    """Return the outcome of a block: the same whoever computes it, and where.
-
-    Worlds and rewards depend on the seed and the block only, so that policies are compared on equal ground.
+    Worlds and rewards depend on the seed and the chunk only, so that policies are compared on equal ground.
     """
-    from threadpoolctl import threadpool_limits
-
     name, budget = cell
-    rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
-    key = int(hashlib.sha256(f"{name} {budget}".encode()).hexdigest()[:16], 16)
     asked: list[int] = []
 
-    def watch(round: Round) -> None:
-        asked.append(round.pulls.total)
+    def make() -> Made:
+        rng = np.random.default_rng(seeds(seed, number))
+        bandit = worlds.draw(size, rng)
+        stream = common(bandit, rng)
+        whole = budget >= LONG or isinstance(bandit.noise, Counts)  # single counts are slow to draw
+        return policy, bandit, bandit if whole else stream
 
-    try:
-        with threadpool_limits(1):
-            bandit = worlds.draw(size, rng)
-            stream = Stream(bandit, int(rng.integers(2**63)))
-            whole = budget >= LONG or isinstance(bandit.noise, Counts)  # single counts are slow to draw
-            choices = np.random.default_rng(np.random.SeedSequence([seed, number, key]))
-            done = play(policy, bandit if whole else stream, budget, choices, None if number else watch)
-    except BestArmError as error:
-        return Outcome(cell, 0, 0, failure=str(error))
+    watch: Watch | None = None if number else lambda round: asked.append(round.pulls.total)
+    found = chunks.chunk(cell, number, make, budget, seeds(seed, number, fingerprint(f"{name} {budget}")), watch)
     single = 2 * sum(pulls <= 1 for pulls in asked) > len(asked)  # after a common start, perhaps
-    rounds = None if number else Rounds(len(asked), () if single else tuple(asked))
-    return Outcome(cell, int(np.sum(~bandit.correct(done.arm))), size, rounds)
+    return found, None if number else Rounds(len(asked), () if single else tuple(asked))
 
 
 @dataclass
@@ -78,43 +61,32 @@ class Simulation:
     wrong: dict[Cell, int] = field(default_factory=dict)
     rounds: dict[Cell, Rounds] = field(default_factory=dict)
 
-    @property
-    def sizes(self) -> list[int]:
-        """The replications of each block."""
-        block = max(1, min(BLOCK, NUMBERS // self.worlds.features.size))
-        return [min(block, self.replications - start) for start in range(0, self.replications, block)]
-
     def run(self, wanted: Iterable[Cell]) -> None:
-        """Simulate the cells not yet known, all blocks of all of them at once."""
-        from joblib import delayed
-
+        """Simulate the cells not yet known, all chunks of all of them at once."""
         new = [cell for cell in dict.fromkeys(wanted) if cell not in self.wrong]
-        jobs = [
-            delayed(run_block)(self.worlds, self.policies[cell[0]], cell, self.seed, number, size)
-            for cell in new
-            for number, size in enumerate(self.sizes)
-        ]
+        most = max(1, min(CHUNK, NUMBERS // self.worlds.features.size))
+        sizes = list(enumerate(chunks.sizes(self.replications, most)))
+        tasks = [(self.worlds, self.policies[cell[0]], cell, self.seed, *one) for cell in new for one in sizes]
         self.bar.total = self.bar.n + len(new) * self.replications
         self.bar.set_description(f"budget {max((b for _, b in new), default=0):,}")
         failures = []
-        for outcome in _pool(self.n_jobs)(jobs) if jobs else ():
-            if outcome.failure is not None:
-                failures.append(f"policy {outcome.cell[0]!r}, budget {outcome.cell[1]}: {outcome.failure}")
-            self.wrong[outcome.cell] = self.wrong.get(outcome.cell, 0) + outcome.wrong
-            if outcome.rounds is not None:
-                self.rounds[outcome.cell] = outcome.rounds
-            self.bar.update(outcome.size)
+        for chunk, rounds in computed(run_chunk, tasks, self.n_jobs):
+            name, budget = chunk.cell
+            if chunk.error is not None:
+                failures.append(f"policy {name!r}, budget {budget}: {chunk.error}")
+            self.wrong[name, budget] = self.wrong.get((name, budget), 0) + int(np.sum(~chunk.correct))
+            if rounds is not None:
+                self.rounds[name, budget] = rounds
+            self.bar.update(len(chunk.correct))
         if failures:
             raise InputError(min(failures))
 
     def row(self, cell: Cell) -> dict[str, Any]:
         """Return the error of a cell with its 95 % interval of Wilson."""
-        from scipy.stats import binomtest
-
         wrong, count = self.wrong[cell], self.replications
-        ends = binomtest(wrong, count).proportion_ci(method="wilson")
+        low, high = wilson(wrong, count)
         row = {"policy": cell[0], "budget": cell[1], "error": wrong / count}
-        return row | {"low": float(ends.low), "high": float(ends.high), "replications": count}
+        return row | {"low": low, "high": high, "replications": count}
 
     def enough(self, cell: Cell) -> bool:
         """Return whether the target is shown: the interval ends at or below it."""
@@ -129,17 +101,6 @@ class Simulation:
                 return budget
             except BudgetError as error:
                 budget = max(budget + 1, error.least or 2 * budget)
-
-
-def _pool(n_jobs: int) -> Any:
-    """Return a pool that gives outcomes as they come, where it can; their order does not matter."""
-    from joblib import Parallel
-
-    # no backend is named: whatever joblib.parallel_config says is used
-    try:
-        return Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
-    except ValueError:  # this backend returns lists only
-        return Parallel(n_jobs=n_jobs, batch_size=1)
 
 
 def search(runs: Simulation, cap: int | None) -> None:
