@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.bandits import Bandit, Bernoulli, Stream
+from bestarm.bandits import Bernoulli
 from bestarm.bench.grid import Cell
+from bestarm.bench.own import OwnWorld
 from bestarm.bench.store import Store
+from bestarm.core import Pullable
 from bestarm.errors import InputError
 from bestarm.numbers import whole
 from bestarm.simulate import chunks
-from bestarm.simulate.chunks import Chunk, Made, common, seeds
+from bestarm.simulate.chunks import Chunk, Judged, Made, common, seeds
 from bestarm.simulate.engines import computed
 
 
@@ -30,7 +32,7 @@ def run_chunk(cell: Cell, seed: int, number: int, size: int) -> Chunk:
     return chunks.chunk(cell.key, number, make, cell.budget, seeds(seed, cell.key, number))
 
 
-def world(cell: Cell, seed: int, number: int, size: int) -> tuple[Bandit, Stream]:
+def world(cell: Cell, seed: int, number: int, size: int) -> tuple[Judged, Pullable]:
     """Return the bandits of a chunk, arms and features in random order, and the rewards a policy meets.
 
     Some policies take the first of equal arms, or of equally good directions: neither order may say anything.
@@ -39,6 +41,8 @@ def world(cell: Cell, seed: int, number: int, size: int) -> tuple[Bandit, Stream
     ours = seeds(seed, cell.world_key, number)
     rng = np.random.default_rng(ours)
     bandit = cell.instance.make(size, rng).shuffled(rng).turned(np.random.default_rng(ours.spawn(1)[0]))
+    if isinstance(bandit, OwnWorld):  # its rewards are its own, those of a bandit are laid down for all policies
+        return bandit, bandit
     return bandit, common(centred(bandit, cell), rng)
 
 

@@ -101,6 +101,10 @@ def _contest(data: Any, where: str) -> Contest:
     for key in known[:3]:
         if not isinstance(data.get(key), str):
             raise InputError(f"{where} needs {key!r}, a text")
+    if ":" in data["instance"]:
+        raise InputError(
+            f"{where}: a file may not import {data['instance']!r}; name it in Python or by `bestarm bench`"
+        )
     budgets = [data.get(key) for key in known[4:]]
     if sum(isinstance(b, int | float) and b > 0 for b in budgets) != 1:
         raise InputError(f"{where} needs either a budget or a budget_per_arm, a number above 0")

@@ -12,11 +12,13 @@ import numpy as np
 from bestarm import catalog
 from bestarm.arms import Arms
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
+from bestarm.cli.bench import importable_here
 from bestarm.errors import BudgetWarning, InputError, UnknownNameError
 from bestarm.models.glm import GLM
 from bestarm.planning import Plan, draw
 from bestarm.planning import plan as make_plan
 from bestarm.planning.rivals import RIVALS
+from bestarm.simulate.policies import named
 from bestarm.study import load_study
 
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
@@ -43,7 +45,8 @@ COUNT = click.IntRange(min=1)
     "--policy",
     "policies",
     multiple=True,
-    help="A policy of `bestarm policies` (repeatable); three fast ones otherwise. auto takes longer: some 10 ms a run.",
+    help="A policy of `bestarm policies`, or your own as package.module:Class (repeatable); three fast ones otherwise. "
+    "auto takes longer: some 10 ms a run.",
 )
 @click.option("--id", "id_column", help="Column that names the arms; row numbers otherwise.")
 @click.option("--feature", multiple=True, help="Column to use as a feature (repeatable); all others otherwise.")
@@ -73,6 +76,7 @@ def plan(
     **settings: Any,
 ) -> None:
     """Say how much budget is needed: `bestarm plan ads.csv --model logistic --gap 0.02 --base 0.1 --intercept`."""
+    importable_here()
     if (arms_file is None) == (study_name is None):
         raise click.UsageError("say what to plan for: either ARMS.csv or --study-name")
     if arms_file is None:
@@ -161,9 +165,10 @@ def _check(
     model = model or "linear"
     if model not in catalog.MODELS:
         raise click.UsageError(f"--model: {UnknownNameError('model', model, catalog.MODELS)}")
-    for policy in settings["policies"]:
-        if policy not in {"auto", *catalog.ENTRIES}:
-            raise click.UsageError(f"--policy: {UnknownNameError('policy', policy, catalog.ENTRIES)}")
+    try:
+        named(settings["policies"])
+    except InputError as error:
+        raise click.UsageError(f"--policy: {error}") from error
     if isinstance(catalog.model(model), GLM) == (noise is not None):
         needed = "is needed, the variance of one reward" if noise is None else "is not for rewards of this model"
         raise click.UsageError(f"--noise-variance {needed}")

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -51,14 +52,15 @@ def converted(parameter: Parameter, value: Any, what: str) -> Any:
     hint = parameter.annotation
     if hint in (Parameter.empty, Any):
         hint = type(parameter.default)
-    kinds = {kind for kind in get_args(hint) or (hint,) if kind is not type(None)}
-    if bool in kinds and isinstance(value, str):
-        if value.lower() not in WORDS:
+    some = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = set(some) - {type(None)}
+    if value is None and type(None) in some:
+        return None
+    if kinds == {bool}:
+        if str(value).lower() not in WORDS:
             raise InputError(f"{what} must be true or false; given {value!r}")
-        return WORDS[value.lower()]
-    if kinds not in ({int}, {float}, {int, float}):
-        return value
-    return value if value is None else _number(value, kinds == {int}, what)
+        return WORDS[str(value).lower()]
+    return _number(value, kinds == {int}, what) if kinds and kinds <= {int, float} else value
 
 
 def _number(value: Any, whole: bool, what: str) -> float:
