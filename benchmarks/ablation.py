@@ -1,12 +1,11 @@
 """What each part of `auto` buys: the suite's instances with one part changed at a time, paired with the whole.
 
-    python benchmarks/ablation.py --replications 500 -o results/ablation.json
+    python benchmarks/ablation.py --replications 500 -o results/ablation.csv
 
 Every variant meets the same instances and rewards as the policies of `bestarm bench --suite default`.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from joblib import Parallel, delayed
 
 from bestarm.bench import suite
 from bestarm.bench.runner import world
+from bestarm.bench.table import to_csv
 from bestarm.errors import BestArmError
 from bestarm.play import play
 from bestarm.policies.auto import Auto
@@ -107,7 +107,7 @@ def main() -> None:
         print(f"{name:36s} {mine.mean():.3f}  {100 * middle:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]", flush=True)
     result = {"suite": chosen.name, "seed": chosen.seed, "replications": len(chunks) * CHUNK, "cells": len(field)}
     given.output.parent.mkdir(parents=True, exist_ok=True)
-    given.output.write_text(json.dumps(result | {"rows": rows}, indent=1), encoding="utf-8")
+    given.output.write_text(to_csv([row | result for row in rows]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,13 @@ def test_the_readme_and_the_docs_name_only_what_exists():
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"`make ([a-z-]+)", "".join(texts.values())):
         assert f"\n{target}:" in makefile, target
+
+
+def test_the_page_on_policies_is_written_from_the_numbers_beside_it(tmp_path):
+    page = (ROOT / "docs" / "which-policy.md").read_text(encoding="utf-8")
+    program = runpy.run_path(str(ROOT / "docs" / "which_policy.py"))
+    parts = program["read_csv"](program["ABLATION"])
+    assert program["written"](page, program["collect"](tmp_path), parts) == page
 
 
 def test_importing_is_light():

@@ -11,6 +11,7 @@ from bestarm.bench import claims
 from bestarm.bench.paper import FIGURES
 from bestarm.bench.reproduce import reproduce
 from bestarm.bench.runner import Results
+from bestarm.bench.table import read_csv
 from bestarm.cli import main
 from bestarm.errors import UnknownNameError
 from bestarm.simulate.chunks import Chunk
@@ -70,8 +71,9 @@ def test_a_figure_is_reproduced_with_its_report(tmp_path, monkeypatch):
     assert page.count("data:image/png;base64,") == 1
     assert "<script" not in page
     assert (tmp_path / "corner" / "corner.png").stat().st_size > 10_000
-    points = json.loads((tmp_path / "corner" / "points.json").read_text())
+    points = read_csv(tmp_path / "corner" / "points.csv")
     assert {"panel", "policy", "x", "accuracy", "low", "high"} == set(points[0])
+    assert all(point["low"] <= point["accuracy"] <= point["high"] for point in points)
     with pytest.raises(UnknownNameError, match="adaptive"):
         reproduce(("adaptiv",), 10, True, 3, 1, None, None, tmp_path)
 

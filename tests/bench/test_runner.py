@@ -167,6 +167,7 @@ def test_a_table_can_be_written_and_read(tmp_path):
     files = tables.write(table, tmp_path)
     assert [f.name for f in files] == ["table.csv", "table.json", "table.parquet"]
     assert json.loads(files[1].read_text()) == table
+    assert tables.read_csv(files[0]) == tables.flat(table)
     assert pyarrow.parquet.read_table(files[2]).column("accuracy").to_pylist() == [row["accuracy"] for row in table]
 
 

@@ -75,6 +75,17 @@ def test_suites_share_no_instance_and_no_seed():
         assert max(c.budget for c in suite.contests) <= 2000
 
 
+def test_old_names_of_suites_are_understood_and_each_held_out_one_says_when_it_was_looked_at():
+    for old, new in suites.ALIASES.items():
+        assert suites.load(old) == suites.load(new)
+        assert suites.load(old).name == new
+    held_out = [suites.load(name) for name in suites.names() if name != "default"]
+    assert [suite.name for suite in held_out] == sorted(suites.ALIASES.values())
+    days = [suite.looked_at for suite in held_out]
+    assert days == sorted(days)
+    assert suites.load("default").looked_at is None
+
+
 def test_limits_name_policies_that_exist():
     named = [policy for limit in races.LIMITS for policy in limit.policies]
     assert len(named) == len(set(named))

@@ -1,7 +1,6 @@
 """Every experiment of the paper by one call: results, figures, claims, and a report of all three."""
 
 import base64
-import json
 import os
 import platform
 import sys
@@ -88,7 +87,8 @@ def _write(
     for name, result in results.items():
         folder = output / name
         tables.write(result.table(), folder)
-        (folder / "points.json").write_text(json.dumps(drawing.points(chosen[name], result), indent=1))
+        points = drawing.points(chosen[name], result)
+        (folder / "points.csv").write_text(tables.to_csv(points), encoding="utf-8")
         pictures[name] = folder / f"{name}.png"
         drawing.draw(chosen[name], result).savefig(pictures[name], dpi=110)
     text, page = output / "report.md", output / "report.html"

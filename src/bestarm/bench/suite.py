@@ -12,6 +12,15 @@ from bestarm.bench.worlds import Instance, instance
 from bestarm.errors import InputError, UnknownNameError
 from bestarm.simulate.policies import Ref
 
+ALIASES = {  # names that suites had in earlier versions
+    "heldout": "heldout-1",
+    "unseen": "heldout-2",
+    "sealed": "heldout-3",
+    "vault": "heldout-4",
+    "chest": "heldout-5",
+    "coffer": "heldout-6",
+}
+
 
 @dataclass(frozen=True)
 class Contest:
@@ -34,19 +43,20 @@ class Contest:
 
 @dataclass(frozen=True)
 class Suite:
-    """A named list of contests, and the seed of all their randomness."""
+    """A named list of contests, the seed of all their randomness, and the day its results were first looked at."""
 
     name: str
     about: str
     seed: int
     contests: tuple[Contest, ...]
+    looked_at: str | None = None
 
 
 def names() -> list[str]:
     """Return the suites that come with the package.
 
     >>> names()
-    ['chest', 'coffer', 'default', 'heldout', 'sealed', 'unseen', 'vault']
+    ['default', 'heldout-1', 'heldout-2', 'heldout-3', 'heldout-4', 'heldout-5', 'heldout-6']
     """
     folder = files("bestarm.bench") / "suites"
     return sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))
@@ -58,6 +68,7 @@ def load(name: str | PathLike[str]) -> Suite:
     >>> len(load("default").contests)
     51
     """
+    name = ALIASES.get(str(name), name)
     path = Path(name)
     if str(name) in names():
         text = (files("bestarm.bench") / "suites" / f"{name}.json").read_text(encoding="utf-8")
@@ -88,7 +99,7 @@ def _suite(data: Any, name: str) -> Suite:
     for n, one in enumerate(met):
         if one in met[:n]:
             raise InputError(f"suite {name}, cell {n + 1} is the same as cell {met.index(one) + 1}: {contests[n]}")
-    return Suite(data["name"], data["about"], data["seed"], contests)
+    return Suite(data["name"], data["about"], data["seed"], contests, data.get("looked_at"))
 
 
 def _contest(data: Any, where: str) -> Contest:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +55,12 @@ def rows(results: "Results", against: str | None = None) -> list[dict[str, Any]]
 
 def flat(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with every parameter in a column of its own."""
-    names = list(dict.fromkeys(name for row in table for name in row["params"]))
+    params = [row.get("params", {}) for row in table]
+    names = list(dict.fromkeys(name for some in params for name in some))
     keys = list(dict.fromkeys(key for row in table for key in row if key != "params"))
     return [
-        {keys[0]: row[keys[0]]} | {n: row["params"].get(n) for n in names} | {k: row.get(k) for k in keys[1:]}
-        for row in table
+        {keys[0]: row[keys[0]]} | {n: some.get(n) for n in names} | {k: row.get(k) for k in keys[1:]}
+        for row, some in zip(table, params, strict=True)
     ]
 
 
@@ -71,6 +73,21 @@ def to_csv(table: list[dict[str, Any]]) -> str:
         writer.writeheader()
         writer.writerows(listed)
     return text.getvalue()
+
+
+def read_csv(path: Path) -> list[dict[str, Any]]:
+    """Return the rows that `to_csv` wrote, numbers as numbers and nothing as None."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _value(text: str) -> Any:
+    if not text:
+        return None
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def write(table: list[dict[str, Any]], folder: Path) -> list[Path]:
