@@ -18,7 +18,7 @@ from bestarm.simulate.chunks import Judged, judged
 
 
 @dataclass(frozen=True)
-class Trial:
+class Tried:
     """How a value did: the share of right answers, the standard error of that share, and the mean regret."""
 
     value: Any
@@ -32,8 +32,8 @@ class Tuning:
     """All trials in the order given, and the policy with the best value."""
 
     setting: str
-    trials: tuple[Trial, ...]
-    best: Trial
+    trials: tuple[Tried, ...]
+    best: Tried
     policy: Any
 
     def __str__(self) -> str:
@@ -89,9 +89,9 @@ def changed(part: Any, setting: str, value: Any) -> Any:
     return replace(part, **{name: changed(getattr(part, name), rest, value) if rest else value})
 
 
-def _trial(policy: Policy[Any], value: Any, bandit: Judged, budget: int, seed: int) -> Trial:
+def _trial(policy: Policy[Any], value: Any, bandit: Judged, budget: int, seed: int) -> Tried:
     correct, regret, _ = judged(policy, bandit, bandit, budget, seed)
     right = np.asarray(correct, dtype=np.float64)
     accuracy = float(right.mean())
     error = sqrt(accuracy * (1 - accuracy) / right.size)
-    return Trial(value, accuracy, error, float(np.asarray(regret).mean()))
+    return Tried(value, accuracy, error, float(np.asarray(regret).mean()))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -201,6 +202,28 @@ if __name__ == "__main__":
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first, second = eval(done.stdout)
     assert first == second > 0.3
+
+
+class Locked(Plain):
+    """What cannot be sent anywhere."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+
+def test_what_cannot_be_sent_to_workers_runs_here_or_is_refused_in_words():
+    cells = bench.grid([bench.instance("adaptive", K=8)], {"locked": Locked()}, 80)
+    assert table(cells)[0][0] == "locked"
+    with pytest.raises(InputError, match=r"cannot be sent to workers: .*lock.*; n_jobs=1 computes it here"):
+        table(cells, n_jobs=2)
+
+
+def test_a_class_that_has_no_place_in_a_module_runs_in_workers():
+    class Inner(Plain):
+        pass
+
+    cells = bench.grid([bench.instance("adaptive", K=8)], [Inner()], 80)
+    assert table(cells, n_jobs=2) == table(cells)
 
 
 def test_own_instances_are_functions_with_parameters(tmp_path):

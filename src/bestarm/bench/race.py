@@ -15,7 +15,7 @@ from bestarm.bandits import Bernoulli
 from bestarm.bench.grid import Cell
 from bestarm.bench.runner import Results, run
 from bestarm.bench.suite import Contest, Suite
-from bestarm.bench.verdict import HALVING, PROCESSES, Outcome, Verdict
+from bestarm.bench.verdict import HALVING, PROCESSES, ContestOutcome, Verdict
 from bestarm.errors import InputError
 from bestarm.numbers import whole
 from bestarm.simulate.chunks import CHUNK
@@ -98,12 +98,12 @@ def judge(
     return Verdict(suite, judged, steps(replications)[-1], outcomes)
 
 
-def _entered(contest: Contest, refs: dict[str, Ref], judged: str, everyone: bool) -> Outcome:
+def _entered(contest: Contest, refs: dict[str, Ref], judged: str, everyone: bool) -> ContestOutcome:
     """Return a contest before it began, with the policies that are not fit for it; those asked for by name all are."""
     try:
         bandit = contest.instance.make(1, 0)
     except InputError as error:
-        return Outcome(contest, skipped=str(error))
+        return ContestOutcome(contest, skipped=str(error))
     failed = {}
     arms = bandit.features.shape[-2]
     for policy, ref in refs.items():
@@ -114,10 +114,10 @@ def _entered(contest: Contest, refs: dict[str, Ref], judged: str, everyone: bool
         limit = next((one for one in LIMITS if ref.name in one.policies), None)
         if everyone and limit is not None and arms > limit.arms:
             failed[policy] = limit.why
-    return Outcome(contest, failed=failed)
+    return ContestOutcome(contest, failed=failed)
 
 
-def _take(outcome: Outcome, cells: dict[str, Cell], results: Results) -> None:
+def _take(outcome: ContestOutcome, cells: dict[str, Cell], results: Results) -> None:
     """Add what was measured to an outcome."""
     for policy, cell in cells.items():
         if cell.key in results.failures:

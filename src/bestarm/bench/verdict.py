@@ -33,7 +33,7 @@ class Left:
 
 
 @dataclass(eq=False)
-class Outcome:
+class ContestOutcome:
     """What happened in a contest: who was right in which replication `(n,)`, who left, who could not run and why."""
 
     contest: Contest
@@ -84,7 +84,7 @@ class Verdict:
     suite: Suite
     judge: str
     replications: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ContestOutcome, ...]
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -96,10 +96,10 @@ class Verdict:
         return [self._row(outcome) for outcome in self._judged]
 
     @property
-    def _judged(self) -> list[Outcome]:
+    def _judged(self) -> list[ContestOutcome]:
         return [outcome for outcome in self.outcomes if self.judge in outcome.correct]
 
-    def _row(self, outcome: Outcome) -> dict[str, Any]:
+    def _row(self, outcome: ContestOutcome) -> dict[str, Any]:
         contest, correct = outcome.contest, outcome.correct[self.judge]
         low, high = wilson(int(np.sum(correct)), len(correct))
         row = {

@@ -104,12 +104,12 @@ def _of_study(name: str, storage: str | None, settings: dict[str, Any]) -> tuple
     state = load_study(name, storage).sync()
     if state.cost is not None:
         raise InputError(f"study {name!r} has a budget in money; plan with the table of its arms instead")
-    named = {label: entry.policy for label, entry in catalog.ENTRIES.items() if entry.policy == state.policy}
+    known_as = {label: entry.policy for label, entry in catalog.ENTRIES.items() if entry.policy == state.policy}
     known = {
         "model": state.rewards.model,
         "noise_variance": settings["noise_variance"] or state.noise_variance,
         "budget": settings["budget"] or int(state.budget),
-        "policies": settings["policies"] or named or {"the study's policy": state.policy},
+        "policies": settings["policies"] or known_as or {"the study's policy": state.policy},
     }
     return np.array([row for row, there in zip(state.features, state.present, strict=True) if there]), settings | known
 

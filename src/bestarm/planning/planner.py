@@ -60,8 +60,7 @@ def plan(
     name = "linear" if model is None else model if isinstance(model, str) else _model_name(model)
     replications, cap, n_jobs = _check(error, replications, cap, n_jobs, rivals)
     worlds = Worlds(_features(arms), catalog.model(name), gap, noise_variance, prior, base, RIVALS[rivals])
-    auto = catalog.default_policy(None if model is None else name)
-    chosen = _policies(policies, policy, catalog.default_policy(name), auto)
+    chosen = _policies(policies, policy, name, model is None)
     listed = _budgets(budget, budgets, error, replications)
     about = {
         "model": name,
@@ -102,12 +101,14 @@ def _model_name(model: Any) -> str:
     raise InputError(f"model must be one of {', '.join(known)}; given {model!r}")
 
 
-def _policies(policies: Named, policy: Any, own: str, auto: str) -> dict[str, Any]:
-    """Return the policies by label; `own` is the model's, which is fast, and `auto` what "auto" stands for."""
+def _policies(policies: Named, policy: Any, model: str, assumed: bool) -> dict[str, Any]:
+    """Return the policies by label; "auto" stands for the model's own, which is fast, unless the model is `assumed`."""
     if policies is not None and policy is not None:
         raise InputError("give either policy, a single one, or policies")
     if policy is not None:
         policies = [policy]
+    own = catalog.default_policy(model)
+    auto = catalog.default_policy() if assumed else own
     refs = named((own, "sequential-halving", "uniform") if policies is None else policies, {"auto": auto})
     if not refs:
         raise InputError("policies must name at least one policy")

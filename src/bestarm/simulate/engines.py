@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pickle import PicklingError
 from typing import Any, TypeAlias
 
 from bestarm.errors import InputError
@@ -38,6 +39,11 @@ def computed(
                     del left[place]
                     yield result
                 return
+            except PicklingError as error:
+                why = str(error.__cause__ or error).strip('\n"').splitlines()[-1]
+                raise InputError(
+                    f"what is to be computed cannot be sent to workers: {why}; n_jobs=1 computes it here"
+                ) from error
             except lost as error:
                 if attempt == ATTEMPTS - 1:
                     raise InputError(f"workers were lost again and again: {type(error).__name__}: {error}") from error

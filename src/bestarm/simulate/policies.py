@@ -61,7 +61,7 @@ class PolicyRef:
 
 @dataclass(frozen=True, eq=False)
 class OwnPolicy:
-    """A policy that is a value, under the name it is shown by; `named` where somebody chose that name.
+    """A policy that is a value, the name it is shown by, and what tells it from others: its class and settings.
 
     >>> print(OwnPolicy.of(catalog.policy("lingape-greedy", width=0.3)))
     LinGapE(width=0.3)
@@ -69,7 +69,7 @@ class OwnPolicy:
 
     name: str
     policy: Any
-    named: bool = False
+    identity: str
 
     @classmethod
     def of(cls, policy: Any, name: str | None = None) -> "OwnPolicy":
@@ -80,13 +80,17 @@ class OwnPolicy:
             why = "a class was given; call it" if isinstance(policy, type) else f"it has no {', '.join(lacking)}"
             shown = policy.__name__ if isinstance(policy, type) else kind.__name__
             raise InputError(f"{shown} is no policy: a value with {', '.join(METHODS)} is expected; {why}")
-        one = cls(name or _shown(policy), policy, name is not None)
-        if not one.named and " at 0x" in one.identity:
+        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+            settings = repr(policy if is_dataclass(policy) else getattr(policy, "__dict__", policy))
+        own = f"{kind.__module__}:{kind.__qualname__}"
+        if " at 0x" not in settings:  # the place in memory of something that has no repr
+            return cls(name or _shown(policy), policy, f"{name or ''}={own} {settings}")
+        if name is None:
             raise InputError(
                 f"the settings of {kind.__name__} cannot be told from its repr, so results could not be told apart; "
                 "make it a frozen dataclass of plain settings, or give it a name: {'mine': policy}"
             )
-        return one
+        return cls(name, policy, f"{name}={own}")
 
     def build(self) -> Any:
         """Return the policy."""
@@ -96,16 +100,6 @@ class OwnPolicy:
     def entry(self) -> catalog.Entry:
         """What is known of it: it gets rewards as they are, and may model any."""
         return catalog.Entry(self.policy, f"a policy of {type(self.policy).__module__}", either=True)
-
-    @property
-    def identity(self) -> str:
-        """What tells it from other policies: its class and its settings, and a name that was given to it."""
-        kind = type(self.policy)
-        with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-            settings = repr(self.policy if is_dataclass(self.policy) else getattr(self.policy, "__dict__", self.policy))
-        name = f"{self.name}=" if self.named else ""
-        told = "" if self.named and " at 0x" in settings else settings
-        return f"{name}{kind.__module__}:{kind.__qualname__} {told}"
 
     def __str__(self) -> str:
         return self.name
