@@ -1,12 +1,11 @@
 """What each part of `auto` buys: the suite's instances with one part changed at a time, paired with the whole.
 
-    python benchmarks/ablation.py --replications 500 -o results/ablation.json
+    python benchmarks/ablation.py --replications 500 -o results/ablation.csv
 
 Every variant meets the same instances and rewards as the policies of `bestarm bench --suite default`.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +15,14 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from bestarm.bench import suite
-from bestarm.bench.grid import PolicyRef
-from bestarm.bench.runner import BLOCK, world
-from bestarm.bench.table import paired
+from bestarm.bench.runner import world
+from bestarm.bench.table import to_csv
 from bestarm.errors import BestArmError
 from bestarm.play import play
 from bestarm.policies.auto import Auto
+from bestarm.simulate.chunks import CHUNK
+from bestarm.simulate.intervals import paired
+from bestarm.simulate.policies import PolicyRef
 from bestarm.structures.hypotheses import KINDS, Line, OneOf, Scaling, SeparateMeans, Smooth
 
 
@@ -57,9 +58,9 @@ VARIANTS = {
 
 
 def outcomes(policy: Any, contest: suite.Contest, seed: int, number: int) -> Any:
-    """Return who was right in a block of replications, as `bestarm bench` draws it."""
+    """Return who was right in a chunk of replications, as `bestarm bench` draws it."""
     cell = contest.cell(PolicyRef("auto"))
-    bandit, stream = world(cell, seed, number, BLOCK)
+    bandit, stream = world(cell, seed, number, CHUNK)
     return bandit.correct(play(policy, stream, cell.budget, np.random.default_rng([seed, number])).arm)
 
 
@@ -84,8 +85,8 @@ def main() -> None:
     given = parser.parse_args()
     chosen = suite.load(given.suite)
     field = list(contests(chosen, given.arms))[:: given.every]
-    blocks = range(-(-given.replications // BLOCK))
-    jobs = [(name, contest, n) for contest in field for name in VARIANTS for n in blocks]
+    chunks = range(-(-given.replications // CHUNK))
+    jobs = [(name, contest, n) for contest in field for name in VARIANTS for n in chunks]
     found = Parallel(n_jobs=given.jobs, verbose=1)(
         delayed(outcomes)(VARIANTS[name], contest, chosen.seed, n) for name, contest, n in jobs
     )
@@ -104,9 +105,9 @@ def main() -> None:
              "worst": each[worst], "worst_cell": worst, "best": max(each.values())}
         )  # fmt: skip
         print(f"{name:36s} {mine.mean():.3f}  {100 * middle:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]", flush=True)
-    result = {"suite": chosen.name, "seed": chosen.seed, "replications": len(blocks) * BLOCK, "cells": len(field)}
+    result = {"suite": chosen.name, "seed": chosen.seed, "replications": len(chunks) * CHUNK, "cells": len(field)}
     given.output.parent.mkdir(parents=True, exist_ok=True)
-    given.output.write_text(json.dumps(result | {"rows": rows}, indent=1), encoding="utf-8")
+    given.output.write_text(to_csv([row | result for row in rows]), encoding="utf-8")
 
 
 if __name__ == "__main__":

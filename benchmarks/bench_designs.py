@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from bestarm.bench.table import to_csv
 from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.optimal import WolfeAtwood
 from bestarm.linalg import Candidates
 from bestarm.tables import open_source
 
-RESULTS = Path(__file__).parent.parent / "docs" / "designs_at_scale.json"
+RESULTS = Path(__file__).parent.parent / "docs" / "designs_at_scale.csv"
 TABLES = ("gaussian", "cube", "sphere")
 MIB = 1 << 20
 
@@ -29,7 +30,8 @@ def main(quick: bool = False) -> None:
     else:
         memory((1_000_000, 10_000_000), 20, ("npy", "parquet", "dask"))
     if not quick:
-        RESULTS.write_text(json.dumps({"speed": rows, "scaling": growth}, indent=1) + "\n")
+        parts = (("speed", rows), ("scaling", growth))
+        RESULTS.write_text(to_csv([{"part": name} | row for name, some in parts for row in some]), encoding="utf-8")
         print(f"written to {RESULTS.relative_to(RESULTS.parent.parent)}")
 
 

@@ -1,4 +1,4 @@
-"""How fast are the policies? CPU seconds of one thread, in blocks of 250 replications as benchmarks run them."""
+"""How fast are the policies? CPU seconds of one thread, in chunks of 250 replications as benchmarks run them."""
 
 import time
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from bestarm import catalog, instances
-from bestarm.bench.runner import BLOCK
 from bestarm.play import play
+from bestarm.simulate.chunks import CHUNK
 
 
 def adaptive(arms: int) -> Any:
@@ -54,8 +54,8 @@ def main(quick: bool = False) -> None:
     for name, (label, make), budget, runs, goal, paper in CELLS:
         share = 10 if quick else 1
         runs, rng, right, spent = runs // share, np.random.default_rng(1), 0, 0.0
-        for first in range(0, runs, BLOCK):
-            bandit = make(min(BLOCK, runs - first), rng).shuffled(rng)
+        for first in range(0, runs, CHUNK):
+            bandit = make(min(CHUNK, runs - first), rng).shuffled(rng)
             start = time.process_time()
             run = play(catalog.policy(name), bandit, budget, rng)
             spent += time.process_time() - start

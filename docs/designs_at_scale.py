@@ -1,15 +1,16 @@
 """Draw time against K and d and the passes used, from what `python -m benchmarks designs` wrote."""
 
-import json
 from pathlib import Path
 
 from matplotlib import pyplot as plt
+
+from bestarm.bench.table import read_csv
 
 FOLDER = Path(__file__).parent
 
 
 def main() -> None:
-    rows = json.loads((FOLDER / "designs_at_scale.json").read_text())["scaling"]
+    rows = [row for row in read_csv(FOLDER / "designs_at_scale.csv") if row["part"] == "scaling"]
     figure, axes = plt.subplots(2, 2, figsize=(8, 5.6), sharex="col")
     by_rows = [row for row in rows if row["d"] == 20]
     by_columns = [row for row in rows if row["K"] == 100_000 and row["d"] != 20]

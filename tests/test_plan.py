@@ -17,8 +17,8 @@ from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameErro
 from bestarm.models.glm import GLM
 from bestarm.models.law import Logistic
 from bestarm.models.linear import Linear
-from bestarm.plan import Plan, Worlds, draw, plan, simulate
-from bestarm.plan.rivals import Close
+from bestarm.planning import Plan, Worlds, draw, plan, search
+from bestarm.planning.rivals import Close
 from bestarm.play import play
 from bestarm.tables.arms import Arms
 
@@ -105,7 +105,7 @@ def test_totals_drawn_at_once_have_the_law_of_single_rewards(monkeypatch):
         "n_jobs": 1,
     }
     single = plan(table(), **options, rng=1).curve[0]["error"]
-    monkeypatch.setattr(simulate, "LONG", 1)
+    monkeypatch.setattr(search, "LONG", 1)
     whole = plan(table(), **options, rng=2).curve[0]["error"]
     assert 0.1 < single < 0.9
     assert abs(whole - single) < 3.9 * np.sqrt(2 * single * (1 - single) / 1500)

@@ -10,7 +10,7 @@ from bestarm.models.linear import Linear
 from bestarm.models.means import Means
 from bestarm.noise import Counts
 from bestarm.noise import Poisson as PoissonNoise
-from bestarm.plan import Worlds
+from bestarm.planning import Worlds
 
 
 def table(arms=12, dimension=3, intercept=False, seed=5):

@@ -9,13 +9,14 @@ from bestarm.core import Policy, Problem, Pulls, Tally, Totals
 from bestarm.designs.allocation import Allocation, design
 from bestarm.errors import BestArmError
 from bestarm.linalg import Candidates
-from bestarm.plan import plan
+from bestarm.planning import plan
 from bestarm.play import Round, Run, play
 from bestarm.tables import open_table
 from bestarm.tables.arms import Arms
 from bestarm.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from bestarm import bench
     from bestarm.study import (
         Answer,
         Batch,
@@ -51,6 +52,7 @@ __all__ = [
     "Tape",
     "Totals",
     "Trial",
+    "bench",
     "copy_study",
     "create_from",
     "create_study",
@@ -83,7 +85,9 @@ STUDIES = (
 
 
 def __getattr__(name: str) -> Any:
-    """Import studies when they are first named: simulations do without."""
+    """Import studies and benchmarks when they are first named: simulations do without."""
+    if name == "bench":
+        return import_module("bestarm.bench")
     if name not in STUDIES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("bestarm.study"), name)

@@ -7,26 +7,18 @@ Tune on seeds of their own: a value chosen on the very runs it is then judged by
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from bestarm.core import Array, Policy, Pullable
+from bestarm.core import Policy
 from bestarm.errors import InputError
 from bestarm.numbers import generator, whole
-from bestarm.play import play
-
-
-class Judged(Pullable, Protocol):
-    """Something to pull that also knows how good an answer is."""
-
-    def correct(self, arm: Array) -> Array: ...
-
-    def regret(self, arm: Array) -> Array: ...
+from bestarm.simulate.chunks import Judged, judged
 
 
 @dataclass(frozen=True)
-class Trial:
+class Tried:
     """How a value did: the share of right answers, the standard error of that share, and the mean regret."""
 
     value: Any
@@ -40,8 +32,8 @@ class Tuning:
     """All trials in the order given, and the policy with the best value."""
 
     setting: str
-    trials: tuple[Trial, ...]
-    best: Trial
+    trials: tuple[Tried, ...]
+    best: Tried
     policy: Any
 
     def __str__(self) -> str:
@@ -97,9 +89,9 @@ def changed(part: Any, setting: str, value: Any) -> Any:
     return replace(part, **{name: changed(getattr(part, name), rest, value) if rest else value})
 
 
-def _trial(policy: Policy[Any], value: Any, bandit: Judged, budget: int, seed: int) -> Trial:
-    arm = play(policy, bandit, budget, seed).arm
-    right = np.asarray(bandit.correct(arm), dtype=np.float64)
+def _trial(policy: Policy[Any], value: Any, bandit: Judged, budget: int, seed: int) -> Tried:
+    correct, regret, _ = judged(policy, bandit, bandit, budget, seed)
+    right = np.asarray(correct, dtype=np.float64)
     accuracy = float(right.mean())
     error = sqrt(accuracy * (1 - accuracy) / right.size)
-    return Trial(value, accuracy, error, float(np.asarray(bandit.regret(arm)).mean()))
+    return Tried(value, accuracy, error, float(np.asarray(regret).mean()))

@@ -10,9 +10,11 @@ from bestarm import bench
 from bestarm.bench import claims
 from bestarm.bench.paper import FIGURES
 from bestarm.bench.reproduce import reproduce
-from bestarm.bench.runner import Block, Results
+from bestarm.bench.runner import Results
+from bestarm.bench.table import read_csv
 from bestarm.cli import main
 from bestarm.errors import UnknownNameError
+from bestarm.simulate.chunks import Chunk
 
 
 def test_every_figure_names_policies_and_worlds_that_exist():
@@ -34,14 +36,14 @@ def test_every_claim_is_about_policies_its_figure_runs():
 def fake(name, chance, replications=400):
     """Results as if each policy were right with a given chance, a fixed share of replications."""
     figure = FIGURES[name]
-    blocks = {}
+    chunks = {}
     for panel in figure.panels:
         for policy in figure.policies:
             for value in figure.shown(policy):
                 right = np.arange(replications) < chance(policy, value) * replications
                 cell = figure.cell(panel, value, policy)
-                blocks[cell.key] = (Block(cell.key, 0, right, 1.0 - right, np.full(replications, cell.budget), 1.0),)
-    return Results(tuple(figure.cells()), 1, replications, blocks, {})
+                chunks[cell.key] = (Chunk(cell.key, 0, right, 1.0 - right, np.full(replications, cell.budget), 1.0),)
+    return Results(tuple(figure.cells()), 1, replications, chunks, {})
 
 
 @pytest.mark.parametrize(
@@ -69,8 +71,9 @@ def test_a_figure_is_reproduced_with_its_report(tmp_path, monkeypatch):
     assert page.count("data:image/png;base64,") == 1
     assert "<script" not in page
     assert (tmp_path / "corner" / "corner.png").stat().st_size > 10_000
-    points = json.loads((tmp_path / "corner" / "points.json").read_text())
+    points = read_csv(tmp_path / "corner" / "points.csv")
     assert {"panel", "policy", "x", "accuracy", "low", "high"} == set(points[0])
+    assert all(point["low"] <= point["accuracy"] <= point["high"] for point in points)
     with pytest.raises(UnknownNameError, match="adaptive"):
         reproduce(("adaptiv",), 10, True, 3, 1, None, None, tmp_path)
 

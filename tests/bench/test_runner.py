@@ -1,4 +1,4 @@
-"""The benchmark engine: pure blocks, pairing, resuming, refusals; the numbers never depend on who computes them."""
+"""The benchmark engine: pure chunks, pairing, resuming, refusals; the numbers never depend on who computes them."""
 
 import errno
 import json
@@ -10,8 +10,11 @@ import pytest
 
 from bestarm import bench
 from bestarm.bench import runner as engine
+from bestarm.bench import store as stores
 from bestarm.bench import table as tables
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.simulate import chunks
+from bestarm.simulate.intervals import wilson
 
 
 def small(policies=("gse-lin-fwg", "gse-lin"), budget=64):
@@ -22,13 +25,13 @@ def numbers(results):
     return [(row["accuracy"], row["regret"], row["pulls_mean"], row["pulls_max"]) for row in results.table()]
 
 
-def test_a_block_is_a_pure_function():
+def test_a_chunk_is_a_pure_function():
     cell = small()[0]
-    one, two = (engine.run_block(cell, 3, 1, 50) for _ in range(2))
+    one, two = (engine.run_chunk(cell, 3, 1, 50) for _ in range(2))
     np.testing.assert_array_equal(one.correct, two.correct)
     np.testing.assert_array_equal(one.regret, two.regret)
-    assert not np.array_equal(one.regret, engine.run_block(cell, 3, 2, 50).regret)
-    again = engine.Block.from_json(json.loads(one.to_json()))
+    assert not np.array_equal(one.regret, engine.run_chunk(cell, 3, 2, 50).regret)
+    again = stores.from_json(json.loads(stores.to_json(one)))
     np.testing.assert_array_equal(again.correct, one.correct)
     np.testing.assert_allclose(again.regret, one.regret, rtol=1e-6)
 
@@ -43,12 +46,12 @@ def test_policies_and_budgets_meet_the_same_worlds_and_rewards():
             seen.append((bandit.means.copy(), seed))
             raise InputError("seen enough")
 
-    original, engine.Stream = engine.Stream, Spy
+    original, chunks.Stream = chunks.Stream, Spy
     try:
         for cell in (first, second):
-            engine.run_block(cell, 5, 0, 20)
+            engine.run_chunk(cell, 5, 0, 20)
     finally:
-        engine.Stream = original
+        chunks.Stream = original
     np.testing.assert_array_equal(seen[0][0], seen[1][0])
     assert seen[0][1] == seen[1][1]
 
@@ -68,7 +71,7 @@ def test_one_worker_two_workers_and_resuming_give_the_same_numbers(tmp_path):
 
 def test_nothing_is_computed_twice(tmp_path, monkeypatch):
     bench.run(small(), replications=300, rng=4, n_jobs=1, cache=tmp_path)
-    monkeypatch.setattr(engine, "run_block", None)
+    monkeypatch.setattr(engine, "run_chunk", None)
     assert len(bench.run(small(), replications=300, rng=4, n_jobs=1, cache=tmp_path).table()) == 4
 
 
@@ -93,7 +96,7 @@ def test_results_of_another_seed_or_version_are_refused(tmp_path):
 
 
 def test_a_full_disk_loses_nothing_that_was_finished(tmp_path, monkeypatch):
-    append = engine.Store._append
+    append = stores.Store._append
     written = []
 
     def full(self, line):
@@ -102,7 +105,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(tmp_path, monkeypatch):
         written.append(line)
         append(self, line)
 
-    monkeypatch.setattr(engine.Store, "_append", full)
+    monkeypatch.setattr(stores.Store, "_append", full)
     with pytest.raises(InputError, match=r"No space left.*what was finished is kept"):
         bench.run(small(), replications=600, rng=4, n_jobs=1, cache=tmp_path)
     monkeypatch.undo()
@@ -153,7 +156,7 @@ def test_paired_differences_are_sharper_than_their_parts():
 
 def test_wilson_covers(rng):
     right = rng.binomial(50, 0.1, size=2000)
-    inside = np.mean([low <= 0.1 <= high for low, high in (tables.wilson(int(r), 50) for r in right)])
+    inside = np.mean([low <= 0.1 <= high for low, high in (wilson(int(r), 50) for r in right)])
     assert inside > 0.93
 
 
@@ -164,6 +167,7 @@ def test_a_table_can_be_written_and_read(tmp_path):
     files = tables.write(table, tmp_path)
     assert [f.name for f in files] == ["table.csv", "table.json", "table.parquet"]
     assert json.loads(files[1].read_text()) == table
+    assert tables.read_csv(files[0]) == tables.flat(table)
     assert pyarrow.parquet.read_table(files[2]).column("accuracy").to_pylist() == [row["accuracy"] for row in table]
 
 
@@ -219,8 +223,8 @@ def test_engines_agree_and_survive_a_killed_worker(name):
     thread.join()
     assert killed, "the run was over before a worker could be killed"
     assert [row["replications"] for row in many.table()] == [5000, 5000]
-    first = [np.concatenate([b.correct for b in many.blocks[c.key]])[:250] for c in cells]
-    np.testing.assert_array_equal(first, [np.concatenate([b.correct for b in here.blocks[c.key]]) for c in cells])
+    first = [np.concatenate([one.correct for one in many.chunks[c.key]])[:250] for c in cells]
+    np.testing.assert_array_equal(first, [np.concatenate([one.correct for one in here.chunks[c.key]]) for c in cells])
 
 
 def test_the_order_of_the_features_tells_nothing():
@@ -230,5 +234,5 @@ def test_the_order_of_the_features_tells_nothing():
     best = np.take_along_axis(bandit.features, bandit.means.argmax(-1)[:, None, None], axis=1)[:, 0]
     shares = np.bincount(best.argmax(-1), minlength=15) / 400
     assert shares.max() < 0.15  # 1/15 each
-    (block,) = bench.run([cell], 250, rng=3, n_jobs=1).blocks[cell.key]
-    assert block.correct.mean() < 0.52  # .57 and more where the best arm's feature always comes first
+    (chunk,) = bench.run([cell], 250, rng=3, n_jobs=1).chunks[cell.key]
+    assert chunk.correct.mean() < 0.52  # .57 and more where the best arm's feature always comes first

@@ -12,10 +12,10 @@ from bestarm.bench import runner as engine
 from bestarm.bench import suite as suites
 from bestarm.bench import verdict as verdicts
 from bestarm.bench.figures import draw_suite
-from bestarm.bench.grid import PolicyRef
 from bestarm.bench.worlds import instance
 from bestarm.cli import main
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.simulate.policies import PolicyRef
 
 TOY = {
     "name": "toy",
@@ -41,7 +41,7 @@ def contest(group="a", K=6, budget=60):
 def outcome(group="a", K=6, left=(), **right):
     """An outcome of 1000 replications where each policy is right in the first so many."""
     correct = {name.replace("_", "-"): np.arange(1000) < n for name, n in right.items()}
-    return verdicts.Outcome(contest(group, K), correct, dict(left))
+    return verdicts.ContestOutcome(contest(group, K), correct, dict(left))
 
 
 def verdict(*outcomes):
@@ -73,6 +73,17 @@ def test_suites_share_no_instance_and_no_seed():
     for suite in every:
         assert len(suite.contests) >= 15
         assert max(c.budget for c in suite.contests) <= 2000
+
+
+def test_old_names_of_suites_are_understood_and_each_held_out_one_says_when_it_was_looked_at():
+    for old, new in suites.ALIASES.items():
+        assert suites.load(old) == suites.load(new)
+        assert suites.load(old).name == new
+    held_out = [suites.load(name) for name in suites.names() if name != "default"]
+    assert [suite.name for suite in held_out] == sorted(suites.ALIASES.values())
+    days = [suite.looked_at for suite in held_out]
+    assert days == sorted(days)
+    assert suites.load("default").looked_at is None
 
 
 def test_limits_name_policies_that_exist():
@@ -126,7 +137,7 @@ def test_a_small_but_certain_difference_is_no_reason_to_leave():
 
 
 def test_few_replications_are_no_reason_to_leave(rng):
-    race = verdicts.Outcome(contest(), {"one": rng.random(250) < 0.55, "two": rng.random(250) < 0.5})
+    race = verdicts.ContestOutcome(contest(), {"one": rng.random(250) < 0.55, "two": rng.random(250) < 0.5})
     assert race.drop(()) == []
 
 
@@ -139,7 +150,7 @@ def test_the_best_rival_may_have_left_only_if_the_judge_beat_it():
 
 
 def test_differences_are_taken_where_both_ran():
-    race = verdicts.Outcome(contest(), {"long": np.arange(1000) < 250, "short": np.zeros(250, dtype=bool)})
+    race = verdicts.ContestOutcome(contest(), {"long": np.arange(1000) < 250, "short": np.zeros(250, dtype=bool)})
     assert race.difference("long", "short")[0] == 1.0
 
 
@@ -173,15 +184,17 @@ def test_a_contest_counts_as_within_when_its_interval_reaches():
     ours = place % 2 == 0
     theirs = (place % 4 < 2) | (place < 12)  # right in six more of 240, and in others of the rest
     correct = {"judge": ours, "rival": theirs}
-    summary = verdict(verdicts.Outcome(contest(), correct)).summary()[-1]
+    summary = verdict(verdicts.ContestOutcome(contest(), correct)).summary()[-1]
     assert summary["mean"] == pytest.approx(-6 / 240)
     assert (summary["within_1"], summary["within_1_point"], summary["won"]) == (1, 0, 0)
 
 
 def test_what_did_not_run_is_told():
-    skipped, failed = verdicts.Outcome(contest(), skipped="no data"), outcome(K=7, judge=500, alpha=400)
+    skipped, failed = verdicts.ContestOutcome(contest(), skipped="no data"), outcome(K=7, judge=500, alpha=400)
     failed.failed["slow"] = "it is slow"
-    lost = verdicts.Outcome(contest(K=8), {"alpha": np.ones(10)}, failed={"judge": "it broke", "slow": "it is slow"})
+    lost = verdicts.ContestOutcome(
+        contest(K=8), {"alpha": np.ones(10)}, failed={"judge": "it broke", "slow": "it is slow"}
+    )
     done = verdict(skipped, failed, lost)
     told = {row["what"]: (row["contests"], row["why"]) for row in done.not_run()}
     assert told == {str(skipped.contest): (1, "no data"), "judge": (1, "it broke"), "slow": (2, "it is slow")}
@@ -224,9 +237,9 @@ def test_a_race_measures_what_a_plain_run_does_and_resumes(tmp_path, monkeypatch
     cell = done.outcomes[0].contest.cell(PolicyRef("gse-lin-fwg"))
     plain = engine.run([cell], 500, suite.seed, 1)
     np.testing.assert_array_equal(
-        done.outcomes[0].correct["gse-lin-fwg"], np.concatenate([b.correct for b in plain.blocks[cell.key]])
+        done.outcomes[0].correct["gse-lin-fwg"], np.concatenate([c.correct for c in plain.chunks[cell.key]])
     )
-    monkeypatch.setattr(engine, "run_block", None)
+    monkeypatch.setattr(engine, "run_chunk", None)
     again = races.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1, cache=tmp_path / "out")
     assert again.rows == done.rows
 

@@ -5,7 +5,7 @@ import pytest
 
 from bestarm import bench, instances
 from bestarm.bandits import Bandit, Bernoulli, Tape
-from bestarm.bench.grid import Cell, PolicyRef
+from bestarm.bench.grid import Cell
 from bestarm.bench.runner import world
 from bestarm.bench.worlds import instance
 from bestarm.core import Tally
@@ -14,6 +14,7 @@ from bestarm.models.glm import GLM
 from bestarm.models.law import Logistic
 from bestarm.play import play
 from bestarm.policies.auto import Auto
+from bestarm.simulate.policies import PolicyRef
 from bestarm.structures.hypotheses import KINDS, Scaling, structures
 from bestarm.structures.odds import Odds, binary, read
 

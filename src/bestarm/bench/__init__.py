@@ -6,9 +6,10 @@
 ['gse-lin-fwg', 'uniform']
 """
 
-from bestarm.bench.grid import Cell, PolicyRef, grid
+from bestarm.bench.grid import Cell, grid
 from bestarm.bench.runner import Results, run
-from bestarm.bench.table import paired, wilson
 from bestarm.bench.worlds import WORLDS, Instance, instance
+from bestarm.simulate.intervals import paired, wilson
+from bestarm.simulate.policies import PolicyRef
 
 __all__ = ["WORLDS", "Cell", "Instance", "PolicyRef", "Results", "grid", "instance", "paired", "run", "wilson"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from bestarm.bench.paper import FIGURES, Figure
 from bestarm.bench.runner import Results
-from bestarm.bench.table import NORMAL
+from bestarm.simulate.intervals import NORMAL
 
 HOLDS, FAILS, NOISE, NOT_RUN = "holds", "does not hold", "within noise", "not run"
 SLACK = 0.03  # how much worse "as good" or "competitive" may be
@@ -30,7 +30,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Lead:
     """A mean difference of accuracies with its 95 % interval, in points."""
 
     mean: float
@@ -54,8 +54,8 @@ class Evidence:
         figure = self.figures[name]
         if value not in figure.shown(policy) or policy not in figure.policies:
             return None
-        blocks = self.results[name].blocks.get(figure.cell(figure.panels[panel], value, policy).key)
-        return None if blocks is None else np.concatenate([b.correct for b in blocks]).astype(float)
+        chunks = self.results[name].chunks.get(figure.cell(figure.panels[panel], value, policy).key)
+        return None if chunks is None else np.concatenate([c.correct for c in chunks]).astype(float)
 
     def cells(self, name: str, values: Callable[[Any], bool] = bool, panels: Iterable[int] | None = None) -> list[Any]:
         """Return (panel, value) for the cells of a figure a claim is about."""
@@ -65,7 +65,7 @@ class Evidence:
         chosen = range(len(figure.panels)) if panels is None else [p for p in panels if p < len(figure.panels)]
         return [(p, v) for p in chosen for v in figure.values if values(v)]
 
-    def difference(self, name: str, cells: Iterable[Any], one: str, two: str) -> Difference | None:
+    def difference(self, name: str, cells: Iterable[Any], one: str, two: str) -> Lead | None:
         """Return how much more often `one` is right than `two`, averaged over cells both were run on."""
         means, variances = [], []
         for panel, value in cells:
@@ -78,15 +78,15 @@ class Evidence:
         if not means:
             return None
         middle, half = float(np.mean(means)), NORMAL * float(np.sqrt(np.sum(variances))) / len(means)
-        return Difference(middle, middle - half, middle + half)
+        return Lead(middle, middle - half, middle + half)
 
     def seconds(self, name: str, value: Any, policy: str) -> float | None:
         """Return CPU seconds per 100 runs, averaged over panels."""
         figure, spent, runs = self.figures[name], 0.0, 0
         for panel in figure.panels:
-            blocks = self.results[name].blocks.get(figure.cell(panel, value, policy).key, ())
-            spent += sum(b.cpu for b in blocks)
-            runs += sum(len(b.correct) for b in blocks)
+            chunks = self.results[name].chunks.get(figure.cell(panel, value, policy).key, ())
+            spent += sum(c.cpu for c in chunks)
+            runs += sum(len(c.correct) for c in chunks)
         return 100 * spent / runs if runs else None
 
 
@@ -104,7 +104,7 @@ class Compare:
     panels: Iterable[int] | None = None
     allowed = ""
 
-    def verdict(self, gap: Difference) -> str:
+    def verdict(self, gap: Lead) -> str:
         """Return the verdict on `one` less `two`."""
         raise TypeError("a kind of comparison is needed")
 
@@ -116,7 +116,7 @@ class Compare:
 class Better(Compare):
     """`one` is more often right than `two`."""
 
-    def verdict(self, gap: Difference) -> str:
+    def verdict(self, gap: Lead) -> str:
         return HOLDS if gap.low > 0 else FAILS if gap.high < 0 else NOISE
 
 
@@ -125,7 +125,7 @@ class AsGood(Compare):
 
     allowed = f"; a loss of {100 * SLACK:.0f} points is allowed"
 
-    def verdict(self, gap: Difference) -> str:
+    def verdict(self, gap: Lead) -> str:
         return HOLDS if gap.low > -SLACK else FAILS if gap.high < -SLACK else NOISE
 
 
@@ -134,7 +134,7 @@ class Similar(Compare):
 
     allowed = f"; {100 * SLACK:.0f} points are allowed"
 
-    def verdict(self, gap: Difference) -> str:
+    def verdict(self, gap: Lead) -> str:
         inside, outside = gap.low > -SLACK and gap.high < SLACK, gap.low > SLACK or gap.high < -SLACK
         return HOLDS if inside else FAILS if outside else NOISE
 
@@ -194,7 +194,7 @@ def grows(name: str, policy: str, first: int, last: int) -> Judge:
         half = NORMAL * float(np.sqrt(sum(g.var(ddof=1) / len(g) for g in gaps))) / len(gaps)
         verdict = HOLDS if middle - half > 0 else FAILS if middle + half < 0 else NOISE
         labels = [evidence.figures[name].panels[p].label for p in (first, last)]
-        return verdict, f"{policy}, {labels[1]} less {labels[0]}: {Difference(middle, middle - half, middle + half)}"
+        return verdict, f"{policy}, {labels[1]} less {labels[0]}: {Lead(middle, middle - half, middle + half)}"
 
     return judge
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from bestarm.bench.paper import Figure
 from bestarm.bench.runner import Results
-from bestarm.bench.table import wilson
 from bestarm.errors import InputError
+from bestarm.simulate.intervals import wilson
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#B8860B", "#000000", "#7F7F7F", "#8B4513", "#6A3D9A")
 MARKS = "osD^vP*Xh<>p8"
@@ -19,11 +19,11 @@ def points(figure: Figure, results: Results) -> list[dict[str, Any]]:
     for panel in figure.panels:
         for policy in figure.policies:
             for value in figure.shown(policy):
-                blocks = results.blocks.get(figure.cell(panel, value, policy).key)
-                if blocks is None:
+                chunks = results.chunks.get(figure.cell(panel, value, policy).key)
+                if chunks is None:
                     continue
-                right = int(sum(b.correct.sum() for b in blocks))
-                count = sum(len(b.correct) for b in blocks)
+                right = int(sum(c.correct.sum() for c in chunks))
+                count = sum(len(c.correct) for c in chunks)
                 low, high = wilson(right, count)
                 rows.append(
                     {

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bestarm.bench.grid import Cell, PolicyRef
+from bestarm.bench.grid import Cell
 from bestarm.bench.worlds import instance
+from bestarm.simulate.policies import PolicyRef
 
 G_DESIGNS = ("gse-lin", "gse-lin-fwg", "gse-lin-wynn", "gse-lin-greedy")
 

@@ -3,21 +3,23 @@
 After 250, 500, 1000, .. replications rivals that are surely worse than the best of a contest leave it.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
 from bestarm import catalog
 from bestarm.bandits import Bernoulli
-from bestarm.bench.grid import Cell, PolicyRef
-from bestarm.bench.runner import BLOCK, Results, run
+from bestarm.bench.grid import Cell
+from bestarm.bench.runner import Results, run
 from bestarm.bench.suite import Contest, Suite
-from bestarm.bench.verdict import HALVING, PROCESSES, Outcome, Verdict
+from bestarm.bench.verdict import HALVING, PROCESSES, ContestOutcome, Verdict
 from bestarm.errors import InputError
 from bestarm.numbers import whole
+from bestarm.simulate.chunks import CHUNK
+from bestarm.simulate.policies import Named, Ref, named
 
 STAYING = (*HALVING, "gp-thompson", "bayesgap-exp")  # judged separately, so they never leave
 
@@ -51,13 +53,13 @@ def rivals() -> list[str]:
 
 
 def steps(replications: int) -> list[int]:
-    """Return after how many replications rivals may leave: blocks of 250, doubled up to all, in whole blocks.
+    """Return after how many replications rivals may leave: chunks of 250, doubled up to all, in whole chunks.
 
     >>> steps(2000), steps(600), steps(20)
     ([250, 500, 1000, 2000], [250, 500, 750], [250])
     """
-    count = -(-whole(replications, "replications", least=1) // BLOCK) * BLOCK
-    doubled = [BLOCK]
+    count = -(-whole(replications, "replications", least=1) // CHUNK) * CHUNK
+    doubled = [CHUNK]
     while 2 * doubled[-1] < count:
         doubled.append(2 * doubled[-1])
     return [*doubled, count] if doubled[-1] < count else doubled
@@ -65,8 +67,8 @@ def steps(replications: int) -> list[int]:
 
 def judge(
     suite: Suite,
-    judge: str = "auto",
-    policies: Iterable[str] | None = None,
+    judge: Any = "auto",
+    policies: Named = None,
     replications: int = 2000,
     n_jobs: int = -1,
     cache: str | PathLike[str] | None = None,
@@ -76,13 +78,12 @@ def judge(
 ) -> Verdict:
     """Return how the policy `judge` does on a suite against `policies` (None: all that are fit for it), by racing.
 
-    `cache` is a folder of results as `bestarm.bench.run` keeps it, and resumes from. Replications come in whole blocks.
+    `cache` is a folder of results as `bestarm.bench.run` keeps it, and resumes from. Replications come in whole chunks.
     """
-    judged = PolicyRef.parse(judge)
-    refs = {str(ref): ref for ref in map(PolicyRef.parse, rivals() if policies is None else policies)}
-    refs |= {str(judged): judged}
-    staying = (str(judged), *STAYING)
-    outcomes = tuple(_entered(contest, refs, str(judged), everyone=policies is None) for contest in suite.contests)
+    (judged,) = named(judge)
+    refs = named([*named(rivals() if policies is None else policies).values(), *named(judge).values()])
+    staying = (judged, *STAYING)
+    outcomes = tuple(_entered(contest, refs, judged, everyone=policies is None) for contest in suite.contests)
     entered = [[p for p in refs if p not in outcome.failed and not outcome.skipped] for outcome in outcomes]
     seed = suite.seed if seed is None else whole(seed, "seed", least=0)
     with TemporaryDirectory() as scratch:  # each step goes on where the last one stopped
@@ -94,34 +95,34 @@ def judge(
                 _take(outcome, {p: outcome.contest.cell(refs[p]) for p in some}, results)
                 outcome.drop(staying)
             entered = [[p for p in some if p in o.correct] for some, o in zip(alive, outcomes, strict=True)]
-    return Verdict(suite, str(judged), steps(replications)[-1], outcomes)
+    return Verdict(suite, judged, steps(replications)[-1], outcomes)
 
 
-def _entered(contest: Contest, refs: dict[str, PolicyRef], judged: str, everyone: bool) -> Outcome:
+def _entered(contest: Contest, refs: dict[str, Ref], judged: str, everyone: bool) -> ContestOutcome:
     """Return a contest before it began, with the policies that are not fit for it; those asked for by name all are."""
     try:
         bandit = contest.instance.make(1, 0)
     except InputError as error:
-        return Outcome(contest, skipped=str(error))
+        return ContestOutcome(contest, skipped=str(error))
     failed = {}
-    arms = bandit.means.shape[-1]
+    arms = bandit.features.shape[-2]
     for policy, ref in refs.items():
         if policy == judged:
             continue
-        if catalog.ENTRIES[ref.name].binary and not isinstance(bandit.noise, Bernoulli):
+        if ref.entry.binary and not isinstance(bandit.noise, Bernoulli):
             failed[policy] = "it models rewards 0 and 1, and these are others"
         limit = next((one for one in LIMITS if ref.name in one.policies), None)
         if everyone and limit is not None and arms > limit.arms:
             failed[policy] = limit.why
-    return Outcome(contest, failed=failed)
+    return ContestOutcome(contest, failed=failed)
 
 
-def _take(outcome: Outcome, cells: dict[str, Cell], results: Results) -> None:
+def _take(outcome: ContestOutcome, cells: dict[str, Cell], results: Results) -> None:
     """Add what was measured to an outcome."""
     for policy, cell in cells.items():
         if cell.key in results.failures:
             outcome.failed[policy] = results.failures[cell.key]
             outcome.correct.pop(policy, None)
             continue
-        correct = np.concatenate([block.correct for block in results.blocks[cell.key]])
+        correct = np.concatenate([chunk.correct for chunk in results.chunks[cell.key]])
         outcome.correct[policy] = correct[: results.replications]

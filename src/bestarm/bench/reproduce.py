@@ -1,7 +1,6 @@
 """Every experiment of the paper by one call: results, figures, claims, and a report of all three."""
 
 import base64
-import json
 import os
 import platform
 import sys
@@ -88,7 +87,8 @@ def _write(
     for name, result in results.items():
         folder = output / name
         tables.write(result.table(), folder)
-        (folder / "points.json").write_text(json.dumps(drawing.points(chosen[name], result), indent=1))
+        points = drawing.points(chosen[name], result)
+        (folder / "points.csv").write_text(tables.to_csv(points), encoding="utf-8")
         pictures[name] = folder / f"{name}.png"
         drawing.draw(chosen[name], result).savefig(pictures[name], dpi=110)
     text, page = output / "report.md", output / "report.html"
@@ -112,7 +112,7 @@ def _sections(
         "seed": first.seed if first else "",
         "replications": first.replications if first else "",
         "cells": sum(len(r.cells) for r in results.values()),
-        "CPU hours": f"{sum(b.cpu for r in results.values() for bs in r.blocks.values() for b in bs) / 3600:.2f}",
+        "CPU hours": f"{sum(c.cpu for r in results.values() for cs in r.chunks.values() for c in cs) / 3600:.2f}",
     }
     failures = [
         f"{cell.policy} on {cell.instance}, budget {cell.budget}: {r.failures[cell.key]}"

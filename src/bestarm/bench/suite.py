@@ -7,9 +7,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bestarm.bench.grid import Cell, PolicyRef, grid
+from bestarm.bench.grid import Cell, grid
 from bestarm.bench.worlds import Instance, instance
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.simulate.policies import Ref
+
+ALIASES = {  # names that suites had in earlier versions
+    "heldout": "heldout-1",
+    "unseen": "heldout-2",
+    "sealed": "heldout-3",
+    "vault": "heldout-4",
+    "chest": "heldout-5",
+    "coffer": "heldout-6",
+}
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class Contest:
     instance: Instance
     budget: int
 
-    def cell(self, policy: PolicyRef) -> Cell:
+    def cell(self, policy: Ref) -> Cell:
         """Return what is to be measured of `policy`."""
         return Cell(self.instance, policy, self.budget)
 
@@ -33,19 +43,20 @@ class Contest:
 
 @dataclass(frozen=True)
 class Suite:
-    """A named list of contests, and the seed of all their randomness."""
+    """A named list of contests, the seed of all their randomness, and the day its results were first looked at."""
 
     name: str
     about: str
     seed: int
     contests: tuple[Contest, ...]
+    looked_at: str | None = None
 
 
 def names() -> list[str]:
     """Return the suites that come with the package.
 
     >>> names()
-    ['chest', 'coffer', 'default', 'heldout', 'sealed', 'unseen', 'vault']
+    ['default', 'heldout-1', 'heldout-2', 'heldout-3', 'heldout-4', 'heldout-5', 'heldout-6']
     """
     folder = files("bestarm.bench") / "suites"
     return sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))
@@ -57,6 +68,7 @@ def load(name: str | PathLike[str]) -> Suite:
     >>> len(load("default").contests)
     51
     """
+    name = ALIASES.get(str(name), name)
     path = Path(name)
     if str(name) in names():
         text = (files("bestarm.bench") / "suites" / f"{name}.json").read_text(encoding="utf-8")
@@ -87,7 +99,7 @@ def _suite(data: Any, name: str) -> Suite:
     for n, one in enumerate(met):
         if one in met[:n]:
             raise InputError(f"suite {name}, cell {n + 1} is the same as cell {met.index(one) + 1}: {contests[n]}")
-    return Suite(data["name"], data["about"], data["seed"], contests)
+    return Suite(data["name"], data["about"], data["seed"], contests, data.get("looked_at"))
 
 
 def _contest(data: Any, where: str) -> Contest:
@@ -100,6 +112,10 @@ def _contest(data: Any, where: str) -> Contest:
     for key in known[:3]:
         if not isinstance(data.get(key), str):
             raise InputError(f"{where} needs {key!r}, a text")
+    if ":" in data["instance"]:
+        raise InputError(
+            f"{where}: a file may not import {data['instance']!r}; name it in Python or by `bestarm bench`"
+        )
     budgets = [data.get(key) for key in known[4:]]
     if sum(isinstance(b, int | float) and b > 0 for b in budgets) != 1:
         raise InputError(f"{where} needs either a budget or a budget_per_arm, a number above 0")

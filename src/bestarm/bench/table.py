@@ -3,53 +3,32 @@
 import csv
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bestarm.errors import InputError
+from bestarm.simulate.intervals import paired, wilson
 
 if TYPE_CHECKING:
     from bestarm.bench.runner import Results
 
-NORMAL = 1.959964
-
-
-def wilson(right: int, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of Wilson (1927) for a chance.
-
-    >>> [round(end, 4) for end in wilson(9, 10)]
-    [0.5958, 0.9821]
-    """
-    from scipy.stats import binomtest
-
-    interval = binomtest(right, count).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
-
-
-def paired(one: Any, two: Any) -> tuple[float, float, float]:
-    """Return the mean difference of two outcomes on the same replications, and its 95 % interval."""
-    difference = np.asarray(one, dtype=np.float64) - np.asarray(two, dtype=np.float64)
-    middle = float(difference.mean())
-    count = len(difference)
-    half = NORMAL * float(difference.std(ddof=1)) / count**0.5 if count > 1 else float("inf")
-    return middle, middle - half, middle + half
-
 
 def rows(results: "Results", against: str | None = None) -> list[dict[str, Any]]:
     """Return a row for every cell that did not fail; `against` names the policy differences are taken to."""
-    outcomes = {key: np.concatenate([b.correct for b in blocks]) for key, blocks in results.blocks.items()}
+    outcomes = {key: np.concatenate([c.correct for c in chunks]) for key, chunks in results.chunks.items()}
     if against is not None and against not in {str(cell.policy) for cell in results.cells}:
         raise InputError(f"differences to {against!r} need that policy among those run")
     rivals = {(c.world_key, c.budget): c.key for c in results.cells if str(c.policy) == against}
     table = []
     for cell in results.cells:
-        if cell.key not in results.blocks:
+        if cell.key not in results.chunks:
             continue
-        blocks = results.blocks[cell.key]
+        chunks = results.chunks[cell.key]
         correct = outcomes[cell.key][: results.replications]
-        regret, pulls = (np.concatenate([getattr(b, a) for b in blocks]) for a in ("regret", "pulls"))
+        regret, pulls = (np.concatenate([getattr(c, a) for c in chunks]) for a in ("regret", "pulls"))
         low, high = wilson(int(correct.sum()), len(correct))
         row = {
             "instance": cell.instance.world,
@@ -63,7 +42,7 @@ def rows(results: "Results", against: str | None = None) -> list[dict[str, Any]]
             "regret": float(regret.mean()),
             "pulls_mean": float(pulls.mean()),
             "pulls_max": int(pulls.max()),
-            "cpu_seconds": float(sum(b.cpu for b in blocks)),
+            "cpu_seconds": float(sum(c.cpu for c in chunks)),
             "seed": results.seed,
         }
         rival = rivals.get((cell.world_key, cell.budget))
@@ -76,11 +55,12 @@ def rows(results: "Results", against: str | None = None) -> list[dict[str, Any]]
 
 def flat(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with every parameter in a column of its own."""
-    names = list(dict.fromkeys(name for row in table for name in row["params"]))
+    params = [row.get("params", {}) for row in table]
+    names = list(dict.fromkeys(name for some in params for name in some))
     keys = list(dict.fromkeys(key for row in table for key in row if key != "params"))
     return [
-        {keys[0]: row[keys[0]]} | {n: row["params"].get(n) for n in names} | {k: row.get(k) for k in keys[1:]}
-        for row in table
+        {keys[0]: row[keys[0]]} | {n: some.get(n) for n in names} | {k: row.get(k) for k in keys[1:]}
+        for row, some in zip(table, params, strict=True)
     ]
 
 
@@ -93,6 +73,21 @@ def to_csv(table: list[dict[str, Any]]) -> str:
         writer.writeheader()
         writer.writerows(listed)
     return text.getvalue()
+
+
+def read_csv(path: Path) -> list[dict[str, Any]]:
+    """Return the rows that `to_csv` wrote, numbers as numbers and nothing as None."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _value(text: str) -> Any:
+    if not text:
+        return None
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def write(table: list[dict[str, Any]], folder: Path) -> list[Path]:

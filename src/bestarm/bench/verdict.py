@@ -16,7 +16,7 @@ import numpy as np
 
 from bestarm.bench import table
 from bestarm.bench.suite import Contest, Suite
-from bestarm.bench.table import NORMAL, paired, wilson
+from bestarm.simulate.intervals import NORMAL, paired, wilson
 
 WORSE = 0.01  # a rival leaves a contest when it is surely worse than the best by this much,
 SURELY = 3.290527  # at 99.9 %
@@ -33,7 +33,7 @@ class Left:
 
 
 @dataclass(eq=False)
-class Outcome:
+class ContestOutcome:
     """What happened in a contest: who was right in which replication `(n,)`, who left, who could not run and why."""
 
     contest: Contest
@@ -84,7 +84,7 @@ class Verdict:
     suite: Suite
     judge: str
     replications: int
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ContestOutcome, ...]
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -96,10 +96,10 @@ class Verdict:
         return [self._row(outcome) for outcome in self._judged]
 
     @property
-    def _judged(self) -> list[Outcome]:
+    def _judged(self) -> list[ContestOutcome]:
         return [outcome for outcome in self.outcomes if self.judge in outcome.correct]
 
-    def _row(self, outcome: Outcome) -> dict[str, Any]:
+    def _row(self, outcome: ContestOutcome) -> dict[str, Any]:
         contest, correct = outcome.contest, outcome.correct[self.judge]
         low, high = wilson(int(np.sum(correct)), len(correct))
         row = {
@@ -144,31 +144,16 @@ class Verdict:
 
     def _summary(self, group: str | None) -> dict[str, Any]:
         mine = [o for o in self.outcomes if group in (None, o.contest.group)]
-        rows = [r for r in self.rows if group in (None, r["group"]) and r["rival"] is not None]
-        middle = np.array([r["rival_difference"] for r in rows])
-        high = np.array([r["rival_high"] for r in rows])
         fixed = self.fixed(group)
         judged = [o for o in self._judged if o in mine]
         to_fixed = [o.difference(self.judge, fixed)[0] for o in judged if fixed is not None]
-        summary: dict[str, Any] = {
-            "group": group or "all",
-            "contests": len(rows),
-            "won": int(np.sum(middle >= 0)),
-            "within_1": int(np.sum(high >= -0.01 - 1e-12)),
-            "within_3": int(np.sum(high >= -0.03 - 1e-12)),
-            "within_1_point": int(np.sum(middle >= -0.01 - 1e-12)),
-            "within_3_point": int(np.sum(middle >= -0.03 - 1e-12)),
-            "mean": _mean(middle),
-            "worst": float(middle.min()) if rows else None,
-            "worst_cell": rows[int(middle.argmin())]["cell"] if rows else None,
+        failed = sum(self.judge in o.failed for o in mine)
+        return distances(self.rows, group) | {
             "fixed": fixed,
             "fixed_mean": _mean(to_fixed),
+            "failed": failed,
+            "skipped": sum(o.skipped is not None for o in mine),
         }
-        for name in ("halving", "process"):
-            known = np.array([r[f"{name}_difference"] for r in rows if r[name] is not None])
-            summary |= {f"{name}_mean": _mean(known), f"{name}_worst": float(known.min()) if len(known) else None}
-        failed = sum(self.judge in o.failed for o in mine)
-        return summary | {"failed": failed, "skipped": sum(o.skipped is not None for o in mine)}
 
     def not_run(self) -> list[dict[str, Any]]:
         """Return what was left out and why: contests that cannot be made here, and policies with how many they miss."""
@@ -178,6 +163,28 @@ class Verdict:
             for policy, why in outcome.failed.items():
                 reasons[policy, why] = reasons.get((policy, why), 0) + 1
         return rows + [{"what": policy, "contests": n, "why": why} for (policy, why), n in sorted(reasons.items())]
+
+
+def distances(rows: list[dict[str, Any]], group: str | None = None) -> dict[str, Any]:
+    """Return how far the judged policy is from its rivals over the rows of a verdict, of a group or of all."""
+    mine = [row for row in rows if group in (None, row["group"]) and row["rival"] is not None]
+    middle, high = (np.array([row[key] for row in mine]) for key in ("rival_difference", "rival_high"))
+    summary: dict[str, Any] = {
+        "group": group or "all",
+        "contests": len(mine),
+        "won": int(np.sum(middle >= 0)),
+        "within_1": int(np.sum(high >= -0.01 - 1e-12)),
+        "within_3": int(np.sum(high >= -0.03 - 1e-12)),
+        "within_1_point": int(np.sum(middle >= -0.01 - 1e-12)),
+        "within_3_point": int(np.sum(middle >= -0.03 - 1e-12)),
+        "mean": _mean(middle),
+        "worst": float(middle.min()) if mine else None,
+        "worst_cell": mine[int(middle.argmin())]["cell"] if mine else None,
+    }
+    for name in ("halving", "process"):
+        known = np.array([row[f"{name}_difference"] for row in mine if row[name] is not None])
+        summary |= {f"{name}_mean": _mean(known), f"{name}_worst": float(known.min()) if len(known) else None}
+    return summary
 
 
 def _mean(values: Any) -> float | None:

@@ -12,7 +12,9 @@ import numpy as np
 
 from bestarm import datasets, instances
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Recorded
+from bestarm.bench import own
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.simulate.settings import loaded, parameters, settled
 from bestarm.tables.arms import Arms
 
 NOISES = ("normal", "uneven", "heavy")
@@ -28,10 +30,45 @@ class World:
     about: str
 
     @property
+    def settings(self) -> dict[str, Parameter]:
+        """What can be set, by its short name."""
+        return {LONG.get(name, name): one for name, one in _settings(self.make).items()}
+
+    @property
     def params(self) -> dict[str, Any]:
-        """Return what can be set, by its short name, with the default."""
-        known = signature(self.make).parameters.values()
-        return {LONG.get(p.name, p.name): p.default for p in known if p.name not in ("replications", "rng")}
+        """What can be set, by its short name, with the default."""
+        return {name: one.default for name, one in self.settings.items()}
+
+    def bandit(self, name: str, params: Mapping[str, Any], replications: int, rng: Any) -> Bandit:
+        """Return a stack of `replications` bandits with these parameters."""
+        settings = {SHORT.get(key, key): value for key, value in params.items()}
+        if "rng" in signature(self.make).parameters:
+            settings["rng"] = rng
+        return self.make(**settings, replications=replications)
+
+
+@dataclass(frozen=True)
+class OwnFunction:
+    """A function of one's own that makes worlds; see `bestarm.bench.own.made` for what it may return."""
+
+    make: Callable[..., Any]
+
+    @property
+    def settings(self) -> dict[str, Parameter]:
+        """What can be set."""
+        return _settings(self.make)
+
+    def bandit(self, name: str, params: Mapping[str, Any], replications: int, rng: Any) -> Any:
+        """Return a stack of `replications` worlds with these parameters."""
+        return own.made(self.make, name, params, replications, rng)
+
+
+def _settings(make: Callable[..., Any]) -> dict[str, Parameter]:
+    """Return the parameters of a function that are for a person to set."""
+    some = {name: one for name, one in parameters(make).items() if name not in ("replications", "rng")}
+    return {
+        name: one for name, one in some.items() if one.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    }
 
 
 def varied(make: Callable[..., Bandit]) -> Callable[..., Bandit]:
@@ -181,7 +218,6 @@ WORLDS: dict[str, World] = {
     "table": World(table, "your CSV: features, a column of true means, and noise"),
     "replay": World(replay, "your repeats: rows of arm, value and features, or an npz"),
 }
-WHOLE = ("K", "d", "draw", "skip", "factors", "interactions", "active", "clusters", "extra", "copies")
 
 
 @dataclass(frozen=True)
@@ -194,43 +230,40 @@ class Instance:
 
     world: str
     params: tuple[tuple[str, Any], ...] = ()
+    own: OwnFunction | None = None
 
-    def make(self, replications: int, rng: Any) -> Bandit:
+    def make(self, replications: int, rng: Any) -> Any:
         """Return a stack of `replications` bandits."""
-        make = WORLDS[self.world].make
-        settings = {SHORT.get(key, key): value for key, value in self.params}
-        if "rng" in signature(make).parameters:
-            settings["rng"] = rng
-        return make(**settings, replications=replications)
+        return (self.own or WORLDS[self.world]).bandit(self.world, dict(self.params), replications, rng)
 
     def __str__(self) -> str:
         return f"{self.world}({', '.join(f'{key}={value}' for key, value in self.params)})"
 
 
-def instance(world: str, params: Mapping[str, Any] | None = None, **more: Any) -> Instance:
-    """Return the instance of that name; values given as text become what the parameter is."""
-    if world not in WORLDS:
+def instance(world: str | Callable[..., Any], params: Mapping[str, Any] | None = None, /, **more: Any) -> Instance:
+    """Return the instance of that name, or of a function of one's own, itself or as `module:function`.
+
+    Values given as text become what the parameter is: by the annotations of the function.
+    """
+    if isinstance(world, str) and world not in WORLDS and ":" not in world:
         raise UnknownNameError("instance", world, WORLDS)
-    known = WORLDS[world].params
-    settings = {LONG.get(key, key): value for key, value in {**(params or {}), **more}.items()}
-    for key, value in settings.items():
-        if key not in known:
-            raise InputError(f"instance {world!r} has no parameter {key!r}; it has {', '.join(known)}")
-        settings[key] = _convert(world, key, value, known[key])
-    return Instance(world, tuple(sorted(settings.items())))
+    if isinstance(world, str) and world in WORLDS:
+        name, kind, known = world, None, WORLDS[world].settings
+        given = {LONG.get(key, key): value for key, value in {**(params or {}), **more}.items()}
+    else:
+        name, kind = _own(world)
+        given, known = {**(params or {}), **more}, kind.settings
+    settings = settled(known, given, f"instance {name!r}", "parameter")
+    return Instance(name, tuple(sorted(settings.items())), kind)
 
 
-def _convert(world: str, key: str, value: Any, default: Any) -> Any:
-    whole = key in WHOLE
-    if whole or isinstance(default, float) or key in ("noise_variance", "variance", "Delta"):
-        try:
-            number = float(value)
-            if not np.isfinite(number) or (whole and number != int(number)) or (whole and number < 0):
-                raise ValueError
-        except (TypeError, ValueError):
-            wanted = "a whole number" if whole else "a number"
-            raise InputError(f"parameter {key} of instance {world!r} must be {wanted}; given {value!r}") from None
-        return int(number) if whole else number
-    if isinstance(default, bool):
-        return value in (True, "true", "True", "yes", "1", 1)
-    return value
+def _own(world: str | Callable[..., Any]) -> tuple[str, OwnFunction]:
+    """Return a function of one's own with the name it is written down by."""
+    function = loaded(world, "instance") if isinstance(world, str) else world
+    name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '<nameless>')}"
+    if not callable(function) or "<" in name:
+        raise InputError(
+            f"instance {name}: a function at the top of its module is expected, whose name tells it from others; "
+            "what varies is a parameter"
+        )
+    return (world if isinstance(world, str) else name), OwnFunction(function)

@@ -1,6 +1,7 @@
 """`bestarm bench`, `bestarm instances` and `bestarm reproduce`."""
 
 import json
+import os
 import sys
 from itertools import product
 from pathlib import Path
@@ -42,14 +43,15 @@ def instances(style: str) -> None:
     "--policies",
     "policies",
     multiple=True,
-    help="A policy, or NAME:setting=value (repeatable); with --suite, a rival in place of all that are fast.",
+    help="A policy, or NAME:setting=value; your own is package.module:Class:setting=value (repeatable). With --suite, "
+    "a rival in place of all that are fast.",
 )
 @click.option(
     "--suite", "suite_name", help="Judge a policy on a suite in place of an instance: a name, or a JSON file."
 )
 @click.option("--judge", default="auto", help="--suite: the policy that is judged.")
 @click.option(
-    "--replications", type=COUNT, default=1000, help="Runs of each cell; with --suite 2000, in blocks of 250."
+    "--replications", type=COUNT, default=1000, help="Runs of each cell; with --suite 2000, in chunks of 250."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of everything random; with --suite its own.")
 @click.option("--jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
@@ -88,8 +90,10 @@ def bench(
 ) -> None:
     """Measure policies: `bestarm bench adaptive --set K=8,16 --budget-per-arm 20 --policy gse-lin-fwg`.
 
+    INSTANCE is one of `bestarm instances`, or a function of your own, `package.module:function`.
     Or judge one against the others on a fixed list of instances: `bestarm bench --suite default --judge gse-lin-fwg`.
     """
+    importable_here()
     ctx = click.get_current_context()
     given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if suite_name is not None:
@@ -162,6 +166,12 @@ def _suite(
         raise BestArmError(
             f"{verdict.judge} failed in {failed} of {len(verdict.outcomes)} contests; the reasons are above"
         )
+
+
+def importable_here() -> None:
+    """Let modules in this folder be named as parts, as `python -m` does; what is installed comes first."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
 
 
 def _instances(world: str, settings: tuple[str, ...], fixed: dict[str, Any]) -> list[Any]:

@@ -11,11 +11,13 @@ import numpy as np
 
 from bestarm import catalog
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
+from bestarm.cli.bench import importable_here
 from bestarm.cli.tables import read_arms, reading, table_options
 from bestarm.errors import BudgetWarning, InputError, UnknownNameError
-from bestarm.plan import Plan, draw
-from bestarm.plan import plan as make_plan
-from bestarm.plan.rivals import RIVALS
+from bestarm.planning import Plan, draw
+from bestarm.planning import plan as make_plan
+from bestarm.planning.rivals import RIVALS
+from bestarm.simulate.policies import named
 from bestarm.study import load_study
 
 COLUMNS = ("id_column", "feature", "exclude", "categorical", "scale", "intercept")
@@ -43,7 +45,8 @@ COUNT = click.IntRange(min=1)
     "--policy",
     "policies",
     multiple=True,
-    help="A policy of `bestarm policies` (repeatable); three fast ones otherwise. auto takes longer: some 10 ms a run.",
+    help="A policy of `bestarm policies`, or your own as package.module:Class (repeatable); three fast ones otherwise. "
+    "auto takes longer: some 10 ms a run.",
 )
 @table_options(label=None)
 @click.option("--replications", type=COUNT, default=1000, help="Simulated runs of each policy with each budget.")
@@ -60,6 +63,7 @@ def plan(
     **settings: Any,
 ) -> None:
     """Say how much budget is needed: `bestarm plan ads.csv --model logistic --gap 0.02 --base 0.1 --intercept`."""
+    importable_here()
     if (arms_file is None) == (study_name is None):
         raise click.UsageError("say what to plan for: either ARMS.csv or --study-name")
     columns = {key: settings.pop(key) for key in COLUMNS}
@@ -78,12 +82,12 @@ def _of_study(name: str, storage: str | None, settings: dict[str, Any]) -> tuple
     state = load_study(name, storage).sync()
     if state.cost is not None:
         raise InputError(f"study {name!r} has a budget in money; plan with the table of its arms instead")
-    named = {label: entry.policy for label, entry in catalog.ENTRIES.items() if entry.policy == state.policy}
+    known_as = {label: entry.policy for label, entry in catalog.ENTRIES.items() if entry.policy == state.policy}
     known = {
         "model": state.rewards.model,
         "noise_variance": settings["noise_variance"] or state.noise_variance,
         "budget": settings["budget"] or int(state.budget),
-        "policies": settings["policies"] or named or {"the study's policy": state.policy},
+        "policies": settings["policies"] or known_as or {"the study's policy": state.policy},
     }
     return np.array([row for row, there in zip(state.features, state.present, strict=True) if there]), settings | known
 
@@ -139,9 +143,10 @@ def _check(
     model = model or "linear"
     if model not in catalog.MODELS:
         raise click.UsageError(f"--model: {UnknownNameError('model', model, catalog.MODELS)}")
-    for policy in settings["policies"]:
-        if policy not in {"auto", *catalog.ENTRIES}:
-            raise click.UsageError(f"--policy: {UnknownNameError('policy', policy, catalog.ENTRIES)}")
+    try:
+        named(settings["policies"])
+    except InputError as error:
+        raise click.UsageError(f"--policy: {error}") from error
     if catalog.model(model).law.counts_suffice == (noise is not None):
         needed = "is needed, the variance of one reward" if noise is None else "is not for rewards of this model"
         raise click.UsageError(f"--noise-variance {needed}")

@@ -45,9 +45,9 @@ def run(
     such as a `Bandit`. With `log` every reward is kept in that file, and the same call goes on where it stopped.
     `settings` are those of `create_study` (rounds, batch, ...) and of `Study.run` (retries, per_second, ...).
 
-    >>> from bestarm import Bandit
-    >>> world = Bandit(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0.1, 0.2, 0.9]))
-    >>> answer = run(world.features, 300, world, noise_variance=1.0, seed=1)
+    >>> from bestarm import Bandit, Gaussian
+    >>> world = Bandit(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0.1, 0.2, 0.9]), Gaussian(1.0))
+    >>> answer = run(world.features, 300, world, "sequential-halving", seed=1)
     >>> answer.arm, answer.spent
     ('3', 300.0)
     """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bestarm import bounds
-from bestarm.plan.worlds import Worlds
+from bestarm.planning.worlds import Worlds
 
 WORLDS = 100  # over which the bound is averaged, where they differ
 

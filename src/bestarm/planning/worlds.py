@@ -14,7 +14,7 @@ from bestarm.linalg import span_coordinates
 from bestarm.models.law import Law
 from bestarm.models.protocols import Model
 from bestarm.numbers import real
-from bestarm.plan.rivals import Rivals, Spread
+from bestarm.planning.rivals import Rivals, Spread
 
 Prior: TypeAlias = float | Callable[[int, np.random.Generator], Any]
 

@@ -1,9 +1,9 @@
-"""Where blocks are computed: processes here, or a Dask or Ray cluster. Only joblib is told."""
+"""Where chunks are computed: processes here, or a Dask or Ray cluster. Only joblib is told."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from pickle import PicklingError
+from typing import Any, TypeAlias
 
 from bestarm.errors import InputError
 
@@ -19,21 +19,61 @@ KEEP_MEMORY = {
 ENGINES = ("dask", "dask://HOST:PORT", "ray", "ray://HOST:PORT")
 
 
-@dataclass(frozen=True)
-class Engine:
-    """What an engine does: the errors that mean a worker was lost, and whether results come one by one."""
+ATTEMPTS = 5  # as often workers may be lost before one gives up
+PORTION = 32  # tasks at a time, where an engine gives nothing back before the last of them is done
 
-    lost: tuple[type[BaseException], ...]
-    streams: bool = True
+Lost: TypeAlias = tuple[type[BaseException], ...]  # the errors that mean a worker was lost
+
+
+def computed(
+    work: Callable[..., Any], tasks: Sequence[Any], n_jobs: int = -1, engine: str | None = None
+) -> Iterator[Any]:
+    """Yield `work(*task)` of every task as they are finished; what a lost worker had in hand is computed again."""
+    left = dict(enumerate(tasks))
+    if not left:
+        return
+    with engine_context(engine, n_jobs) as lost:
+        for attempt in range(ATTEMPTS):
+            try:
+                for place, result in _pooled(work, dict(left), n_jobs):
+                    del left[place]
+                    yield result
+                return
+            except PicklingError as error:
+                why = str(error.__cause__ or error).strip('\n"').splitlines()[-1]
+                raise InputError(
+                    f"what is to be computed cannot be sent to workers: {why}; n_jobs=1 computes it here"
+                ) from error
+            except lost as error:
+                if attempt == ATTEMPTS - 1:
+                    raise InputError(f"workers were lost again and again: {type(error).__name__}: {error}") from error
+
+
+def _pooled(work: Callable[..., Any], tasks: dict[int, Any], n_jobs: int) -> Iterator[tuple[int, Any]]:
+    """Yield results with the place of their task; no backend is named: joblib.parallel_config says which."""
+    from joblib import Parallel, delayed
+
+    jobs = [delayed(_placed)(place, work, task) for place, task in tasks.items()]
+    try:
+        pool = Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
+    except ValueError:  # this backend returns lists only
+        for start in range(0, len(jobs), PORTION):
+            yield from Parallel(n_jobs=n_jobs, batch_size=1)(jobs[start : start + PORTION])
+        return
+    yield from pool(jobs)
+
+
+def _placed(place: int, work: Callable[..., Any], task: Any) -> tuple[int, Any]:
+    return place, work(*task)
 
 
 @contextmanager
-def engine_context(engine: str | None, n_jobs: int) -> Iterator[Engine]:
+def engine_context(engine: str | None, n_jobs: int) -> Iterator[Lost]:
     """Point joblib at an engine while the context lasts."""
     if engine is None:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        yield Engine((TerminatedWorkerError,))
+        yield (TerminatedWorkerError,)
         return
     kind, _, address = engine.partition("://")
     if kind == "dask":
@@ -47,7 +87,7 @@ def engine_context(engine: str | None, n_jobs: int) -> Iterator[Engine]:
 
 
 @contextmanager
-def _dask(address: str, n_jobs: int) -> Iterator[Engine]:
+def _dask(address: str, n_jobs: int) -> Iterator[Lost]:
     try:
         import dask.config
         from distributed import Client, KilledWorker, LocalCluster
@@ -67,7 +107,7 @@ def _dask(address: str, n_jobs: int) -> Iterator[Engine]:
         raise InputError(f"no Dask scheduler answers at {address}: {error}") from error
     try:
         with parallel_config("dask", client=client):
-            yield Engine((KilledWorker,))
+            yield (KilledWorker,)
     finally:
         client.close()
         if cluster is not None:
@@ -75,7 +115,7 @@ def _dask(address: str, n_jobs: int) -> Iterator[Engine]:
 
 
 @contextmanager
-def _ray(address: str, n_jobs: int) -> Iterator[Engine]:
+def _ray(address: str, n_jobs: int) -> Iterator[Lost]:
     try:
         import ray
         from joblib import parallel_config
@@ -96,7 +136,7 @@ def _ray(address: str, n_jobs: int) -> Iterator[Engine]:
     register_ray()
     try:
         with parallel_config("ray"):
-            yield Engine((ray.exceptions.RayError,), streams=False)
+            yield (ray.exceptions.RayError,)
     finally:
         if ours:
             ray.shutdown()

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.errors import InputError
-from bestarm.plan.answer import Plan
+from bestarm.planning.answer import Plan
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#B8860B", "#000000")  # Okabe and Ito
 GREY = "#6E6E6E"

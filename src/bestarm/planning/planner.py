@@ -2,8 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +12,14 @@ from bestarm.core import Problem, whole_budget
 from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
 from bestarm.models.protocols import Model, model_of
 from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
-from bestarm.plan.answer import Plan, Rounds
-from bestarm.plan.rivals import RIVALS
-from bestarm.plan.simulate import Simulation, search
-from bestarm.plan.theorem import Theorem
-from bestarm.plan.worlds import Prior, Worlds
+from bestarm.planning.answer import Plan, Rounds
+from bestarm.planning.rivals import RIVALS
+from bestarm.planning.search import Simulation, search
+from bestarm.planning.theorem import Theorem
+from bestarm.planning.worlds import Prior, Worlds
+from bestarm.simulate.intervals import NORMAL
+from bestarm.simulate.policies import Named, OwnPolicy, named
 from bestarm.tables.arms import Arms
-
-Policies: TypeAlias = Iterable[str] | Mapping[str, Any]
-
-NORMAL = 1.959964
 
 
 def plan(
@@ -31,7 +29,8 @@ def plan(
     gap: float | None = None,
     noise_variance: float | None = None,
     error: float = 0.05,
-    policies: Policies | None = None,
+    policies: Named = None,
+    policy: Any = None,
     budget: int | None = None,
     budgets: Iterable[int] | None = None,
     replications: int = 1000,
@@ -47,7 +46,8 @@ def plan(
 
     `arms` are `Arms` or features `(K, d)`; `gap`, `prior` and `base` say what is plausible, see `Worlds`. With
     `rivals` "spread" the other arms are anywhere behind; "close" is the cautious choice, all near the gap. Policies
-    are names, or a mapping from a label to a policy; None is the model's own with two others. Without a `model` truths
+    are names, dotted paths `package.module:Class`, policies, or a mapping from a label to a policy, and `policy` is a
+    single one; None is the model's own with two others. Without a `model` truths
     are linear; where one is named, "auto" stands for its own policy. With `budget`, the error there and at
     twice that is predicted; with `budgets`, at each of them. Otherwise budgets double until the target is shown, or
     `cap` is met, and the last step is refined. The numbers do not depend on `n_jobs`.
@@ -60,7 +60,7 @@ def plan(
     name, drawn, own = _model("linear" if model is None else model)
     replications, cap, n_jobs = _check(error, replications, cap, n_jobs, rivals)
     worlds = Worlds(_features(arms), drawn, gap, noise_variance, prior, base, RIVALS[rivals])
-    chosen = _policies(policies, own, ("auto", catalog.policy("auto")) if model is None else own)
+    chosen = _policies(policies, policy, own, model is None)
     listed = _budgets(budget, budgets, error, replications)
     about = {
         "model": name,
@@ -101,18 +101,18 @@ def _model(given: Any) -> tuple[str, Model, tuple[str, Any]]:
     return name, model, (f"gse-{name}-fwg", catalog.policy("gse-lin-fwg", model=model))
 
 
-def _policies(policies: Policies | None, own: tuple[str, Any], auto: tuple[str, Any]) -> dict[str, Any]:
-    """Return the policies by label; `own` is the model's, which is fast, and `auto` what "auto" stands for."""
-    if isinstance(policies, Mapping):
-        chosen = dict(policies)
-    else:
-        listed = (own[0], "sequential-halving", "uniform") if policies is None else policies
-        names = [listed] if isinstance(listed, str) else listed
-        known = dict([own])
-        chosen = dict(auto if name == "auto" else (name, known.get(name) or catalog.policy(name)) for name in names)
-    if not chosen:
+def _policies(policies: Named, policy: Any, own: tuple[str, Any], assumed: bool) -> dict[str, Any]:
+    """Return the policies by label; "auto" stands for the model's own, which is fast, unless the model is `assumed`."""
+    if policies is not None and policy is not None:
+        raise InputError("give either policy, a single one, or policies")
+    if policy is not None:
+        policies = [policy]
+    mine: Any = own[0] if own[0] in catalog.ENTRIES else OwnPolicy.of(own[1], own[0])
+    meaning = {"auto": catalog.default_policy() if assumed else mine, own[0]: mine}
+    refs = named((own[0], "sequential-halving", "uniform") if policies is None else policies, meaning)
+    if not refs:
         raise InputError("policies must name at least one policy")
-    return chosen
+    return {name: ref.build() for name, ref in refs.items()}
 
 
 def _check(error: Any, replications: Any, cap: Any, n_jobs: Any, rivals: str) -> tuple[int, int | None, int]:

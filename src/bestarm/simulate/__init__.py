@@ -1,0 +1,1 @@
+"""Simulation, what benchmarks, plans and tuning share: chunks of replications, where they are computed, intervals."""
