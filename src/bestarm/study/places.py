@@ -42,7 +42,7 @@ def _where(path: Path, folder: Path | None) -> dict[str, str]:
 
 def long_reference(path: Path, source: Source, folder: Path | None, **read: Any) -> dict[str, Any]:
     """Return what a log keeps of a table that is read in blocks."""
-    return {**_where(path, folder), "rows": source.rows, "digest": digest_of(path), "read": read, "blocks": True}
+    return {**_where(path, folder), "rows": source.rows, "digest": digest_of(path), "read": read, "long": True}
 
 
 def table_of(
@@ -59,7 +59,7 @@ def table_of(
         raise StorageError(f"the table of arms {path} is not there; {way}")
     if digest_of(path) != kept["digest"]:
         raise StorageError(f"{path} is not the table this study was made with: its digest is another; {way}")
-    if kept.get("blocks"):
+    if kept.get("long"):
         return open_source(path, **kept.get("read", {}))
     arms = Arms.from_file(path, **kept.get("read", {}))
     if len(arms) != kept["rows"]:
