@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
 from bestarm import bounds
-from bestarm.core import Problem, Tally
+from bestarm.core import Problem, Tally, policy_of
 from bestarm.linalg import Candidates, rank, tally
 from bestarm.play import Round, Run
-from bestarm.policies.auto import Auto
 from bestarm.structures.words import believes
 
 NORMAL = 1.959964  # 97.5 % quantile of the normal distribution: intervals hold with 95 %
@@ -94,7 +94,7 @@ class Accountant:
     """Listens to `play` and keeps the books."""
 
     def __init__(self, policy: Any, model: Any, ids: Sequence[str], natural: Callable[[float], float] = float) -> None:
-        self.policy = getattr(policy, "policy", policy)  # behind an embedding
+        self.policy = policy_of(policy)
         self.model, self.ids, self.natural = model, ids, natural
         self.stages: list[StageAccount] = []
         self.known: Tally | None = None
@@ -105,21 +105,20 @@ class Accountant:
         now = tally(round.pulls, round.totals, len(self.ids))
         self.known = now if self.known is None else self.known + now
         self.rounds += 1
-        if not hasattr(round.after, "judged") or not hasattr(self.policy, "standard_error"):
+        standing = self.policy.describe(round.after)
+        compared = standing.estimates() if standing.stages else None
+        if compared is None or standing.active is None:
             return None
         pulled = {self.ids[a]: int(n) for a, n in enumerate(now.counts) if n}
-        judged = round.after.judged
-        error = self.policy.standard_error(round.after)
-        order = np.argsort(-round.after.fit.score, kind="stable")
-        estimates = tuple(self._estimate(judged[i], round.after.fit.mean[i], error[i]) for i in order)
-        kept = tuple(self.ids[a] for a in round.after.active)
-        self.stages.append(StageAccount(len(self.stages) + 1, pulled, estimates, kept))
+        rows = zip(compared.arms, compared.means, compared.errors, strict=True)
+        kept = tuple(self.ids[a] for a in np.flatnonzero(standing.active).tolist())
+        self.stages.append(StageAccount(len(self.stages) + 1, pulled, tuple(starmap(self._estimate, rows)), kept))
         return self.stages[-1]
 
     def close(self, problem: Problem, run: Run) -> Account:
         """Return the account of the whole run."""
         compared = self.stages[-1].estimates if self.stages else self._pooled(problem)
-        arm = self.ids[int(run.arm)]
+        arm, standing = self.ids[int(run.arm)], self.policy.describe(run.state)
         named = {estimate.arm: estimate for estimate in compared}
         best = named.get(arm, Estimate(arm, np.nan, np.nan, np.nan))
         others = [estimate for estimate in compared if estimate.arm != arm]
@@ -136,10 +135,10 @@ class Accountant:
             best=best,
             runner_up=runner_up,
             gap=gap,
-            bound=self._bound(problem, dimension, gap),
+            bound=self._bound(problem, dimension, gap, standing.eta),
             rounds=self.rounds,
             estimates=compared,
-            belief=self.policy.belief(run.state) if isinstance(self.policy, Auto) else {},
+            belief=standing.weights(),
         )
 
     def _estimate(self, arm: Any, mean: Any, error: Any) -> Estimate:
@@ -156,8 +155,8 @@ class Accountant:
         order = np.argsort(-fit.score, kind="stable")
         return tuple(self._estimate(i, fit.mean[i], error[i]) for i in order)
 
-    def _bound(self, problem: Problem, dimension: int, gap: float | None) -> float | None:
-        noise, eta = self._noise(problem), getattr(self.policy, "eta", None)
+    def _bound(self, problem: Problem, dimension: int, gap: float | None, eta: float | None) -> float | None:
+        noise = self._noise(problem)
         if not gap or eta is None or noise is None or noise <= 0 or dimension < 1 or not np.isfinite(gap):
             return None
         return float(bounds.gse(problem.arms, dimension, problem.budget, gap, noise, min(eta, problem.arms)))

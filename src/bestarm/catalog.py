@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from bestarm.core import Policy
+from bestarm.core import Policy, policy_of
 from bestarm.designs.blend import WithTargets
 from bestarm.designs.directions import EachPair
 from bestarm.designs.greedy import Greedy
@@ -209,9 +209,7 @@ def policy(name: str, **settings: Any) -> Any:
     chosen: Any = ENTRIES[name].policy
     if not settings:
         return chosen
-    if isinstance(chosen, Embedded):
-        return replace(chosen, policy=_with(chosen.policy, name, settings))
-    return _with(chosen, name, settings)
+    return policy_of(chosen).altered(lambda part: _with(part, name, settings))
 
 
 def model(name: str) -> Any:

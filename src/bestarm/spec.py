@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from inspect import unwrap
 from pkgutil import walk_packages
 from typing import Any
 
@@ -26,6 +27,7 @@ def to_dict(value: Any) -> Any:
     >>> to_dict(Stage(pulls=5, keep=2))
     {'part': 'Stage', 'pulls': 5, 'keep': 2}
     """
+    value = unwrap(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {"part": _written(type(value))} | {f.name: to_dict(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple | list):

@@ -14,12 +14,11 @@ from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.cli import big
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
 from bestarm.cli.request import Request, accounted
-from bestarm.core import Problem, Pullable, variance_of_noise
+from bestarm.core import Problem, Pullable, policy_of, variance_of_noise
 from bestarm.errors import BudgetWarning, InputError
 from bestarm.models.glm import GLM, Logistic
 from bestarm.models.glm import Poisson as PoissonLink
 from bestarm.play import Round, play
-from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
 from bestarm.version import __version__
 
@@ -134,14 +133,13 @@ def _policy(asked: Request) -> tuple[Any, Any]:
     name = asked.policy_name or catalog.default_policy(asked.model_name)
     settings: dict[str, Any] = {} if asked.eta is None else {"eta": asked.eta}
     if asked.rounds is not None:
-        if not isinstance(catalog.policy(name), Auto):
+        if policy_of(catalog.policy(name)).in_rounds(asked.rounds) is None:
             raise InputError(f"--rounds is for the policy auto; {name} has stages or single pulls of its own")
         settings["rounds"] = asked.rounds
     if asked.policy_name and asked.model_name:
         settings["model"] = catalog.model(asked.model_name)
     policy = catalog.policy(name, **settings)
-    inner = getattr(policy, "policy", policy)
-    return policy, getattr(inner, "model", None) or catalog.model(asked.model_name or "linear")
+    return policy, policy_of(policy).model or catalog.model(asked.model_name or "linear")
 
 
 def _arms(asked: Request) -> tuple[Arms, Any]:
@@ -206,7 +204,7 @@ def _play(
             bar.update(int(round.pulls.times.sum()))
         stage = accountant.watch(round)
         if stage is not None:
-            bar.write(_stage_line(stage, len(round.after.stages)), file=sys.stderr)
+            bar.write(_stage_line(stage, len(policy_of(policy).describe(round.after).stages)), file=sys.stderr)
 
     if log is not None and log.count:
         say(f"resuming: {log.count} rewards are in {log.path}")
@@ -221,12 +219,11 @@ def _play(
 
 
 def _warn_if_thin(policy: Any, problem: Problem) -> None:
-    state = policy.start(problem)
-    for stage in getattr(state, "stages", ())[:1]:
+    for pulls in policy_of(policy).describe(policy.start(problem)).stages[:1]:
         dimension = np.linalg.matrix_rank(problem.features)
-        if stage.pulls < dimension:
+        if pulls < dimension:
             say(
-                f"{BudgetWarning.__name__}: {stage.pulls} pulls in the first stage cannot determine {dimension} "
+                f"{BudgetWarning.__name__}: {pulls} pulls in the first stage cannot determine {dimension} "
                 "dimensions; more budget, fewer features or a larger eta would help"
             )
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from bestarm import catalog, spec
 from bestarm.arms import Arms
-from bestarm.core import Problem
+from bestarm.core import Problem, policy_of
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.live import fresh_seed
 from bestarm.numbers import real, whole
-from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
 from bestarm.study import fold
 from bestarm.study.limits import LARGEST
@@ -151,7 +150,7 @@ def _policy(policy: Any, model: str | None) -> tuple[Any, Any]:
     if policy is None:
         policy = catalog.default_policy(model)
     chosen = catalog.policy(policy) if isinstance(policy, str) else policy
-    own = getattr(getattr(chosen, "policy", chosen), "model", None)
+    own = policy_of(chosen).model
     if own is not None and model is not None and own != named:
         if not isinstance(policy, str):
             raise InputError(f"the policy given has a model of its own; leave model={model!r} out")
@@ -234,7 +233,7 @@ def _settings(
 def _rounds(policy: Any, rounds: Any) -> int | None:
     if rounds is None:
         return None
-    if not isinstance(policy, Auto):
+    if policy_of(policy).in_rounds(whole(rounds, "rounds", least=1)) is None:
         raise InputError(f"rounds are for the policy auto; {policy_name(policy)} has stages or batches of its own")
     return whole(rounds, "rounds", least=1)
 

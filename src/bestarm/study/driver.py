@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.core import Problem, Pulls, Totals
+from bestarm.core import Problem, Pulls, Totals, policy_of
 from bestarm.errors import BudgetError, InputError
 from bestarm.study.limits import LARGEST
 from bestarm.study.parts import Absent
@@ -124,15 +124,11 @@ class Driver:
         """Return who is in the race by the policy's own state, None where it drops nobody."""
         if not self._ready(study):
             return None
-        state = self.state
         with policy_at_work():
-            while not hasattr(state, "active") and hasattr(state, "inner"):
-                state = state.inner
-            active = getattr(state, "active", None)
+            active = policy_of(self.runner).describe(self.state).active
             if active is None:
                 return None
-            places = np.flatnonzero(active) if np.asarray(active).dtype == bool else np.asarray(active)
-            return tuple(study.ids[study.epoch_arms[place]] for place in places.tolist())
+            return tuple(study.ids[study.epoch_arms[place]] for place in np.flatnonzero(active).tolist())
 
     def recommended(self, study: StudyState) -> int | None:
         """Return the arm the policy itself would recommend now, None where it was told nothing."""

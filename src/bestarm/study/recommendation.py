@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bestarm.core import Tally
+from bestarm.core import Tally, policy_of
 from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
 from bestarm.models.glm import GLM, Identity, Logistic, Poisson
@@ -111,8 +111,7 @@ def assess(study: "Study", draws: int = 4000, rng: Any = None) -> Assessment:
 def features_of(state: StudyState) -> Any:
     """Return the features the study's model sees `(K, d)`, of all arms there ever were."""
     features = np.array(state.features, dtype=np.float64).reshape(len(state.ids), -1)
-    embedding = getattr(state.policy, "embedding", None)
-    return features if embedding is None else embedding.embed(features)
+    return policy_of(state.policy).sees(features)
 
 
 def believed(state: StudyState, features: Any, known: Tally, draws: int, rng: Any) -> Posterior:
@@ -186,7 +185,7 @@ def _assess(study: "Study", draws: int, rng: Any) -> tuple[Assessment, list[Find
 
 def _judges_by_model(state: StudyState) -> bool:
     """Return whether the policy rests on the study's model, so that the model's view of all data may correct it."""
-    return hasattr(getattr(state.policy, "policy", state.policy), "model")
+    return policy_of(state.policy).model is not None
 
 
 def _policy_arm(study: "Study", state: StudyState) -> tuple[int | None, tuple[str, ...]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from bestarm import catalog
 from bestarm.arms import Arms
+from bestarm.core import policy_of
 from bestarm.errors import BudgetError, InputError
 from bestarm.study.candidates import arms_anew, arms_of
 from bestarm.study.copying import copy_results
@@ -83,7 +84,7 @@ def _model(state: StudyState, given: dict[str, Any]) -> str | None:
     """Return the name of the model the study was told; None where the policy has one of its own."""
     policy = given.get("policy", state.policy)
     policy = catalog.policy(policy) if isinstance(policy, str) else policy
-    if "model" in given or getattr(getattr(policy, "policy", policy), "model", None) is not None:
+    if "model" in given or policy_of(policy).model is not None:
         return None
     known = {name: make() for name, (make, _) in catalog.MODELS.items()}
     return next((name for name, model in known.items() if model == state.rewards.model), None)
