@@ -56,7 +56,8 @@ LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
 @click.option(
     "--policy",
     "policy_name",
-    help="A policy of `bestarm policies`; otherwise the model's own, and auto where no model is named.",
+    help="A policy of `bestarm policies`, NAME:setting=value, or your own, package.module:Class:setting=value; "
+    "otherwise the model's own, and auto where no model is named.",
 )
 @click.option("--rounds", type=click.IntRange(min=1), help="How often rewards may be waited for; for the policy auto.")
 @click.option("--eta", type=float, help="Keep the best 1/eta of the arms at each stage; for policies of stages.")
@@ -115,8 +116,10 @@ def run(**options: Any) -> None:
 @main.command()
 @FORMAT
 def policies(style: str) -> None:
-    """List the policies there are, with one line each."""
-    print_table([{"policy": name, "about": catalog.ENTRIES[name].about} for name in catalog.names()], style)
+    """List the policies there are, those of installed packages too, with one line each."""
+    rows, broken = catalog.listed()
+    say(*broken)
+    print_table(rows, style)
 
 
 def _check(asked: Request) -> None:
@@ -133,12 +136,12 @@ def _policy(asked: Request) -> tuple[Any, Any]:
     name = asked.policy_name or catalog.default_policy(asked.model_name)
     settings: dict[str, Any] = {} if asked.eta is None else {"eta": asked.eta}
     if asked.rounds is not None:
-        if policy_of(catalog.policy(name)).in_rounds(asked.rounds) is None:
+        if policy_of(catalog.policy_of_text(name)).in_rounds(asked.rounds) is None:
             raise InputError(f"--rounds is for the policy auto; {name} has stages or single pulls of its own")
         settings["rounds"] = asked.rounds
     if asked.policy_name and asked.model_name:
         settings["model"] = catalog.model(asked.model_name)
-    policy = catalog.policy(name, **settings)
+    policy = catalog.policy_of_text(name, **settings)
     return policy, policy_of(policy).model or catalog.model(asked.model_name or "linear")
 
 

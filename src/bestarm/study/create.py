@@ -79,7 +79,7 @@ def create_study(
         "blocks": None, "stop": None, **numbers,
         "options": {"batch": size, "rounds": rounds, "refund": bool(refund), "extra": bool(extra)},
     }  # fmt: skip
-    allow = {spec.package_of(chosen), spec.package_of(rewards_model)} - {"bestarm"}
+    allow = spec.packages_of(chosen) | spec.packages_of(rewards_model)
     _try(first, allow, place.folder)
     if place.create(name, first):
         return Study(name, place, allow)
@@ -145,16 +145,16 @@ def _known(name: str, place: Storage) -> None:
 
 def _policy(policy: Any, model: str | None) -> tuple[Any, Any]:
     """Return the policy and the model of its rewards, which is the policy's own where it has one."""
-    binary = isinstance(policy, str) and policy in catalog.ENTRIES and catalog.ENTRIES[policy].binary
-    named = catalog.model(model or ("logistic" if binary else "linear"))
     if policy is None:
         policy = catalog.default_policy(model)
-    chosen = catalog.policy(policy) if isinstance(policy, str) else policy
+    typed = isinstance(policy, str)
+    named = catalog.model(model or (catalog.rewards_of(policy) if typed else "linear"))
+    chosen = catalog.policy_of_text(policy) if typed else policy
     own = policy_of(chosen).model
     if own is not None and model is not None and own != named:
-        if not isinstance(policy, str):
+        if not typed:
             raise InputError(f"the policy given has a model of its own; leave model={model!r} out")
-        chosen, own = catalog.policy(policy, model=named), named
+        chosen, own = catalog.policy_of_text(policy, model=named), named
     return chosen, own or named
 
 

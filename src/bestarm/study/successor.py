@@ -83,7 +83,7 @@ def _settings(state: StudyState, given: dict[str, Any]) -> dict[str, Any]:
 def _model(state: StudyState, given: dict[str, Any]) -> str | None:
     """Return the name of the model the study was told; None where the policy has one of its own."""
     policy = given.get("policy", state.policy)
-    policy = catalog.policy(policy) if isinstance(policy, str) else policy
+    policy = catalog.policy_of_text(policy) if isinstance(policy, str) else policy
     if "model" in given or policy_of(policy).model is not None:
         return None
     known = {name: make() for name, (make, _) in catalog.MODELS.items()}
