@@ -284,7 +284,8 @@ def part(kind: str, text: str) -> Any:
         return _one(imported(text), text)
     if kind == "models" and text in plugins.names("laws"):
         return GLM(part("laws", text))
-    return _one(plugins.part(kind, text, MODELS if kind == "models" else ()), text)
+    known = (*MODELS, *plugins.names("laws")) if kind == "models" else ()
+    return _one(plugins.part(kind, text, known), text)
 
 
 def model(name: str) -> Any:
