@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+WAYS = ("live", "simulated")
 ROOT = HERE.parents[1]
 
 
@@ -60,7 +61,7 @@ def bestarm(python, *words, code=0):
     return python("-c", "from bestarm.cli import main; main()", *words, code=code)
 
 
-@pytest.mark.parametrize("name", ["live", "simulated"])
+@pytest.mark.parametrize("name", WAYS)
 def test_each_part_finds_the_best_arm(python, name):
     assert way(python, name) == dict.fromkeys(("policy", "model", "law", "design"), "a4")
 

@@ -5,13 +5,11 @@ import os
 import signal
 import sys
 import warnings
-from importlib.metadata import entry_points
 
 import numpy as np
 from click.testing import CliRunner
-from scipy.special import ndtr
 
-from bestarm import Bandit, Bernoulli, catalog, create_study, load_study, play
+from bestarm import catalog, create_study, load_study, play, plugins
 from bestarm.cli import main
 from bestarm.core import Pulls
 from bestarm.testing import check_policy
@@ -25,17 +23,15 @@ POLICIES = {
 BUDGET = 40
 
 
-def world(**settings):
-    """The package's world, found by its name."""
-    (point,) = (one for one in entry_points(group="bestarm.worlds") if one.name == "ladder")
-    return point.load()(**settings)
+def world(name="ladder"):
+    """A world of the package, found by its name."""
+    return plugins.part("worlds", name)()
 
 
 def reward(part, arm, rng):
     """One reward of an arm of the world; 0 or 1 where the part is a law of such."""
     one = Pulls(np.array([arm]), np.array([1]))
-    value = float(world().pull(one, None, rng).sums[0])
-    return float(rng.random() < ndtr(value - 2)) if part == "law" else value
+    return float(world("coins" if part == "law" else "ladder").pull(one, None, rng).sums[0])
 
 
 def live(folder):
@@ -59,16 +55,19 @@ def live(folder):
     return found
 
 
+def built(given):
+    """Return the policy that names stand for."""
+    own = {} if "model" not in given else {"model": catalog.model(given["model"])}
+    return catalog.policy_of_text(given.get("policy", "gse-lin-fwg"), **own)
+
+
 def simulated(folder):
     """Play in the package's world, and hold its policy to the contract."""
     check_policy(catalog.policy("bounded"))
     found = {}
     for part, given in POLICIES.items():
-        own = {} if "model" not in given else {"model": catalog.model(given["model"])}
-        policy = catalog.policy_of_text(given.get("policy", "gse-lin-fwg"), **own)
-        ladder = world()
-        truth = Bandit(ladder.features, ndtr(ladder.means - 2), Bernoulli()) if part == "law" else ladder
-        run = play(policy, truth, 4 * BUDGET, 1)
+        policy = built(given)
+        run = play(policy, world("coins" if part == "law" else "ladder"), 4 * BUDGET, 1)
         assert run.counts.sum() <= 4 * BUDGET
         found[part] = f"a{int(run.arm)}"
     return found
@@ -102,35 +101,31 @@ def go_on(folder):
 
 
 def bench(folder):
-    """Measure each part in the package's world, by two workers."""
+    """Measure each part in a world of the package, by two workers; the best arm is the last."""
     from bestarm import bench
 
-    parts = {part: _policy(given) for part, given in POLICIES.items() if part != "law"}
-    cells = bench.grid([bench.instance("ladder")], parts, budget=BUDGET)
-    results = bench.run(cells, replications=20, n_jobs=2)
-    assert not results.failures, results.failures
-    return {row["policy"]: f"a{4 if row['correct'] > 0.5 else 0}" for row in results.table()}
+    found = {}
+    for part, given in POLICIES.items():
+        instance = bench.instance("coins" if part == "law" else "ladder")
+        results = bench.run(bench.grid([instance], {part: built(given)}, budget=BUDGET), replications=20, n_jobs=2)
+        assert not results.failures, results.failures
+        (row,) = results.table()
+        found[part] = "a4" if row["accuracy"] > 0.5 else row
+    return found
 
 
 def plan(folder):
-    """Plan with each part."""
+    """Plan with each part, for the arms of the package's world."""
     from bestarm import plan
 
     found = {}
     for part, given in POLICIES.items():
-        model = catalog.model(given["model"]) if part == "law" else None
-        noise = {} if part == "law" else {"noise_variance": 0.25}
-        done = plan(
-            world().features, model, gap=0.3 if part == "law" else 1.0, policies={part: _policy(given)}, rng=1,
-            budgets=[BUDGET], replications=50, n_jobs=1, **noise,
-        )  # fmt: skip
-        found[part] = f"a{4 if done.rows()[0]['error'] < 0.6 else 0}"
+        settings = {"model": "probit", "gap": 0.3} if part == "law" else {"gap": 1.0, "noise_variance": 0.25}
+        own = {part: built(given)}
+        done = plan(world().features, policies=own, budgets=[BUDGET], rng=1, replications=50, n_jobs=1, **settings)
+        (row,) = done.curve
+        found[part] = "a4" if row["error"] < 0.6 else row
     return found
-
-
-def _policy(given):
-    own = {} if "model" not in given else {"model": catalog.model(given["model"])}
-    return catalog.policy_of_text(given.get("policy", "gse-lin-fwg"), **own)
 
 
 if __name__ == "__main__":

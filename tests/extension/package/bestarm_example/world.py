@@ -1,11 +1,12 @@
-"""A world: features, the noise variance if it is known, and a pull. No more is needed to play."""
+"""Worlds: features, the noise variance if it is known, and a pull. No more is needed to play."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
-from bestarm import Totals
+from bestarm import Bandit, Bernoulli, Totals
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,9 @@ def ladder(arms: int = 5, step: float = 1.0, noise_variance: float = 0.25, repli
         np.broadcast_to(step * rung, (*batch, arms)),
         noise_variance,
     )
+
+
+def coins(arms: int = 5, step: float = 2.0, replications: int | None = None) -> Bandit:
+    """Return rewards 0 and 1, whose chances climb the same ladder past a threshold between the last two arms."""
+    rungs = ladder(arms, step, replications=replications)
+    return Bandit(rungs.features, ndtr(rungs.means - step * (arms - 1.5)), Bernoulli())
