@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from bestarm import Arms, Bandit, Gaussian, catalog, create_study, play, spec
-from bestarm.core import Problem, Pulls, Standing, policy_of
+from bestarm.core import Problem, Pulls, Standing, Totals, policy_of
 from bestarm.errors import InputError
 from bestarm.policies.batched import Batched
 from bestarm.policies.embedded import Embedded
 from bestarm.policies.schedules import Stage
+from bestarm.policies.streamed import BigProblem, Streamed
+from bestarm.sources import open_source
 
 
 @dataclass(frozen=True)
@@ -108,3 +110,18 @@ def test_a_wrapped_policy_answers_for_the_one_within():
     batched = policy_of(Batched(pca, 2))
     assert batched.model == pca.policy.model
     assert batched.describe(batched.start(Problem(features, 60, 1.0))).active.all()
+
+
+def test_over_a_big_table_the_marks_are_of_its_rows(rng):
+    few = catalog.policy("gse-lin-fwg")
+    policy, table = Streamed(few, switch=20), rng.standard_normal((60, 3))
+    state, seen = policy.start(BigProblem(open_source(table), 90, 1.0)), []
+    while (pulls := policy.ask(state, rng)) is not None:
+        sums = pulls.times * table[pulls.arms, 0]
+        state = policy.tell(state, pulls, Totals(sums, sums**2))
+        seen.append(policy_of(policy).describe(state))
+    assert [int(one.active.sum()) for one in seen] == [30, 15, 8, 4, 2, 1]
+    assert np.flatnonzero(seen[-1].active).tolist() == [policy.recommend(state)]
+    assert all(one.active[one.estimates().arms].any() for one in seen)
+    assert seen[-1].passed == len(seen[-1].stages) == 6
+    assert seen[0].eta == few.eta

@@ -1,16 +1,20 @@
 """Parts that installed packages bring, found by their entry points: `bestarm.policies`, `bestarm.models`, ..."""
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bestarm.errors import InputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 PARTS = ("policies", "models", "laws", "designs", "worlds")  # what a log or a benchmark may write down
 KINDS = (*PARTS, "storages")
 
 
-def found(kind: str) -> list[EntryPoint]:
+def found(kind: str) -> "list[EntryPoint]":
     """Return the entry points of a kind by name; nothing is imported."""
+    from importlib.metadata import entry_points  # takes 12 ms, and few need it
+
     return sorted(entry_points(group=f"bestarm.{kind}"), key=lambda point: (point.name, package(point)))
 
 
@@ -19,12 +23,12 @@ def names(kind: str) -> list[str]:
     return sorted({point.name for point in found(kind)})
 
 
-def package(point: EntryPoint) -> str:
+def package(point: "EntryPoint") -> str:
     """Return the name under which an entry point's package was installed."""
     return "an unnamed package" if point.dist is None else point.dist.name
 
 
-def loaded(point: EntryPoint) -> Any:
+def loaded(point: "EntryPoint") -> Any:
     """Return what an entry point names; what its package raises is told in one line."""
     try:
         return point.load()

@@ -78,7 +78,7 @@ def check_policy(
 
 
 @dataclass(frozen=True)
-class Uniform:
+class OnlyUniform:
     """All the randomness a policy may draw: uniform numbers, those of the whole batch or of one row of it."""
 
     seed: tuple[int, ...]
@@ -99,7 +99,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Step:
+class Exchange:
     """A question and its answer, and the state before."""
 
     before: Any
@@ -108,19 +108,19 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Course:
+class Transcript:
     """A whole run: its steps, the arm recommended before and after each, pulls by arm `(..., K)`, the last state."""
 
-    steps: list[Step]
+    steps: list[Exchange]
     arms: list[Any]
     counts: Any
     state: Any
 
 
-def follow(policy: Any, tape: Any, budget: int, draws: Callable[[int], Uniform], where: str = "") -> Course:
+def follow(policy: Any, tape: Any, budget: int, draws: Callable[[int], OnlyUniform], where: str = "") -> Transcript:
     """Play as a person would, question by question, and check each; `draws(step)` is the randomness of a step."""
     problem = Problem(tape.features, budget, tape.noise_variance)
-    state, steps = policy.start(problem), list[Step]()
+    state, steps = policy.start(problem), list[Exchange]()
     arms, counts = [_arm(policy, state, problem, where)], np.zeros(problem.features.shape[:-1], dtype=np.int64)
     while (pulls := policy.ask(state, draws(len(steps)))) is not None:
         _is_a_question(pulls, problem, where)
@@ -129,15 +129,15 @@ def follow(policy: Any, tape: Any, budget: int, draws: Callable[[int], Uniform],
         spent = int(counts.sum(axis=-1).max())
         _must(spent <= budget, "a policy keeps its budget", f"it asked for pull {spent} of {budget} {where}")
         _must(len(steps) <= budget + EMPTY, "a policy asks None in the end", f"it still asks {where}")
-        steps.append(Step(state, pulls, tape.pull(pulls, taken)))
+        steps.append(Exchange(state, pulls, tape.pull(pulls, taken)))
         state = policy.tell(state, pulls, steps[-1].totals)
         arms.append(_arm(policy, state, problem, where))
-    return Course(steps, arms, counts, state)
+    return Transcript(steps, arms, counts, state)
 
 
-def _draws(step: int, replications: int | None = None, row: int = 0) -> Uniform:
+def _draws(step: int, replications: int | None = None, row: int = 0) -> OnlyUniform:
     """Return the randomness of a step, the same in every run."""
-    return Uniform((SEED, step), replications, row)
+    return OnlyUniform((SEED, step), replications, row)
 
 
 def _must(holds: Any, law: str, found: str) -> None:

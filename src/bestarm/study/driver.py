@@ -14,7 +14,7 @@ import numpy as np
 from bestarm.core import Problem, Pulls, Totals, policy_of
 from bestarm.errors import BudgetError, InputError
 from bestarm.study.limits import LARGEST
-from bestarm.study.parts import Absent
+from bestarm.study.parts import absence
 from bestarm.study.plans import Plan, affordable, asked_of, begin_of, evenly, paid, planner, question, size_of
 from bestarm.study.rounds import Round
 from bestarm.study.state import StudyState
@@ -44,10 +44,11 @@ class Driver:
         """
         if study.evenly:
             return question(study, evenly(study), begin_of(study, 0, evenly=True))
-        if isinstance(study.policy, Absent):
+        why = absence(study.policy)
+        if why is not None:
             raise InputError(
-                f"the policy of this study is not here, so nothing can be asked: {study.policy.why}. Results can be "
-                "told and the answer read all the same"
+                f"the policy of this study is not here, so nothing can be asked: {why}. Results can be told and the "
+                "answer read all the same"
             )
         begin = None if study.epoch is None else study.history[study.epoch].begin
         if begin is None or begin.get("evenly"):
@@ -140,7 +141,7 @@ class Driver:
     def _ready(self, study: StudyState) -> bool:
         """Bring the policy's state up to date, and return whether there is one."""
         begin = None if study.epoch is None else study.history[study.epoch].begin
-        if begin is None or begin.get("evenly") or isinstance(study.policy, Absent):
+        if begin is None or begin.get("evenly") or absence(study.policy) is not None:
             return False
         self.catch_up(study)
         return self.state is not None

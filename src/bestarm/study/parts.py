@@ -21,6 +21,11 @@ class Absent:
     start = ask = tell = recommend = _refuse
 
 
+def absence(part: Any) -> str | None:
+    """Return why a part cannot be had, None where it can."""
+    return part.why if isinstance(part, Absent) else None
+
+
 def policy(written: Any, allow: tuple[str, ...]) -> Any:
     """Return the policy as written down in a log, by its name in the catalog or part by part."""
     return _part(written, allow, catalog.policy)
@@ -29,7 +34,7 @@ def policy(written: Any, allow: tuple[str, ...]) -> Any:
 def model(written: Any, chosen: Any, allow: tuple[str, ...]) -> Any:
     """Return the model of the rewards: the policy's own where it has one, else the one written down."""
     found = policy_of(chosen).model or _part(written, allow, catalog.model)
-    return Weighed() if isinstance(found, Absent) else found
+    return found if absence(found) is None else Weighed()
 
 
 def _part(written: Any, allow: tuple[str, ...], named: Any) -> Any:

@@ -44,7 +44,7 @@ def planner(study: StudyState, begin: Record, size: int) -> Any:
         planned = policy.in_batches(size, int(begin["pulls"]), bool(study.options["batch"]))
     else:
         planned = policy.in_rounds(rounds - begun if begun < rounds else rounds)
-    return Batched(policy, max(1, size - len(study.repeats))) if planned is None else planned
+    return Batched(study.policy, max(1, size - len(study.repeats))) if planned is None else planned
 
 
 def asked_of(pulls: Pulls, arms: list[int]) -> Plan:

@@ -10,7 +10,7 @@ from bestarm.errors import BudgetError, InputError
 from bestarm.study.candidates import arms_anew, arms_of
 from bestarm.study.copying import copy_results
 from bestarm.study.create import create_study
-from bestarm.study.parts import Absent
+from bestarm.study.parts import absence
 from bestarm.study.state import CENT, StudyState
 from bestarm.study.storage import Memory
 from bestarm.study.study import Study
@@ -68,9 +68,9 @@ def _arms(old: Study, arms: Arms | str | Path | None, read: dict[str, Any] | Non
 def _settings(state: StudyState, given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a study as `create_study` takes them, but for those that given ones make void."""
     named = given.get("policy") is not None or given.get("model") is not None
-    if not named and isinstance(state.policy, Absent):
-        way = "name another, policy=, --policy"
-        raise InputError(f"the policy of {state.name!r} is not here: {state.policy.why}; {way}")
+    why = absence(state.policy)
+    if not named and why is not None:
+        raise InputError(f"the policy of {state.name!r} is not here: {why}; name another, policy=, --policy")
     kept = {key: state.options[key] for key in KEPT if not (named and key == "rounds")}
     return {
         **kept, "policy": None if named else state.policy, "model": _model(state, given),
