@@ -1,4 +1,4 @@
-"""What the tests share: streams that replay one row of a batch, and awkward problems; a database for each worker."""
+"""What the tests share: truths that a policy can model, streams that replay one row; a database for each worker."""
 
 import os
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
+from bestarm.testing import AWKWARD as AWKWARD
 
 
 def pytest_configure(config):
@@ -49,19 +50,3 @@ def bandit_for(name, features, rng, noiseless=False):
 
 def tape_for(name, features, length, rng):
     return Tape.draw(bandit_for(name, features, rng), length, rng)
-
-
-AWKWARD = {
-    "plain": lambda rng: rng.standard_normal((7, 3)),
-    "one arm": lambda rng: rng.standard_normal((1, 3)),
-    "two arms": lambda rng: rng.standard_normal((2, 2)),
-    "fewer arms than features": lambda rng: rng.standard_normal((4, 9)),
-    "as many": lambda rng: np.eye(5),
-    "duplicates": lambda rng: np.repeat(rng.standard_normal((3, 2)), 3, axis=0),
-    "a zero row": lambda rng: np.concatenate([np.zeros((1, 3)), rng.standard_normal((5, 3))]),
-    "all zero": lambda rng: np.zeros((4, 2)),
-    "rank one": lambda rng: np.outer(rng.standard_normal(6), rng.standard_normal(3)),
-    "badly scaled": lambda rng: rng.standard_normal((9, 3)) * np.array([1e-4, 1.0, 1e4]),
-    "one feature": lambda rng: rng.standard_normal((5, 1)),
-    "odd": lambda rng: rng.standard_normal((13, 4)),
-}

@@ -72,21 +72,3 @@ def test_importing_is_light():
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
-
-
-def test_the_contributors_example_works(rng):
-    import numpy as np
-
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    block = re.search(r"```python\n(.*?)```", text, re.S).group(1)
-    space = {}
-    exec("from dataclasses import dataclass\nimport numpy as np\nfrom bestarm import Pulls\n" + _dedent(block), space)
-    features = np.broadcast_to(np.eye(5), (100, 5, 5))
-    bandit = bestarm.Bandit(features, 9 * features[..., 2], bestarm.Gaussian(1.0))
-    assert bandit.correct(bestarm.play(space["OneEach"](), bandit, 5, rng).arm).mean() > 0.9
-
-
-def _dedent(block):
-    import textwrap
-
-    return textwrap.dedent(block)

@@ -1,10 +1,11 @@
 """Name -> policy: the only list of algorithm names."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
-from bestarm.core import Policy
+from bestarm import plugins
+from bestarm.core import Policy, policy_of
 from bestarm.designs.blend import WithTargets
 from bestarm.designs.directions import EachPair
 from bestarm.designs.greedy import Greedy
@@ -18,7 +19,7 @@ from bestarm.designs.trim import Trimmed
 from bestarm.designs.vertex import Fedorov, LineSearch, OpenLoop, VertexDirection, Wynn
 from bestarm.designs.width import GaussianWidth, WorstPair
 from bestarm.embeddings import PCA, KernelFeatures
-from bestarm.errors import InputError, UnknownNameError
+from bestarm.errors import InputError
 from bestarm.kernels import Exponential, Matern, SquaredExponential
 from bestarm.models.any_regressor import AnyRegressor
 from bestarm.models.glm import GLM
@@ -50,6 +51,7 @@ from bestarm.policies.schedules import Dropped
 from bestarm.policies.thompson import Thompson
 from bestarm.policies.top_two import TopTwo
 from bestarm.policies.ucb import UCBGLM, LinUCB, Once
+from bestarm.texts import divided, imported, made
 
 fwg = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
 literal = VertexDirection(LineSearch(), iterations=100, tolerance=0.0)
@@ -188,6 +190,7 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "means": (Means, "gse-means"),
     "forest": (lambda: forest, "gse-forest"),
 }
+KINDS = {"model": "models", "law": "laws", "link": "laws", "design": "designs"}  # of parts, by setting
 
 
 def names() -> list[str]:
@@ -195,8 +198,21 @@ def names() -> list[str]:
     return sorted(ENTRIES)
 
 
+def listed() -> tuple[list[dict[str, str]], list[str]]:
+    """Return a row for each policy, here and of installed packages, and why some of those cannot be used."""
+    rows = [{"policy": name, "about": ENTRIES[name].about} for name in names()]
+    points, others, broken = plugins.found("policies"), [], []
+    for point in points:
+        try:
+            about = (plugins.loaded(point).__doc__ or "").strip().partition("\n")[0]
+            others.append({"policy": point.name, "about": about, "package": plugins.package(point)})
+        except InputError as error:
+            broken.append(str(error))
+    return ([row | {"package": "bestarm-bai"} for row in rows] if others else rows) + others, broken
+
+
 def policy(name: str, **settings: Any) -> Any:
-    """Return the policy of that name, with `settings` replacing its own.
+    """Return the policy of that name, here or in an installed package, with `settings` replacing its own.
 
     >>> policy("gse-lin-fwg", eta=3).eta
     3
@@ -205,21 +221,77 @@ def policy(name: str, **settings: Any) -> Any:
     ...
     bestarm.errors.UnknownNameError: unknown policy 'gse-lin-fgw'; the nearest are gse-lin-fwg, gse-lin-wynn, gse-lin
     """
-    if name not in ENTRIES:
-        raise UnknownNameError("policy", name, ENTRIES)
-    chosen: Any = ENTRIES[name].policy
-    if not settings:
-        return chosen
-    if isinstance(chosen, Embedded):
-        return replace(chosen, policy=_with(chosen.policy, name, settings))
-    return _with(chosen, name, settings)
+    return _with(_policy_called(name), name, "", settings)
+
+
+def policy_of_text(text: str, **settings: Any) -> Any:
+    """Return the policy that a person typed: a name or `package.module:Class`, then `:key=value,key=value`.
+
+    Whoever types a path lets it be imported. `settings` are given as they are.
+
+    >>> policy_of_text("gse-lin-fwg:eta=4").eta
+    4.0
+    >>> policy_of_text("bestarm.policies.ocba:OCBA:first=3")
+    OCBA(first=3, scatter=SampleVariances(prior=2.0), answer=BestEstimate())
+    """
+    name, typed = divided(text)
+    if name.partition(":")[0] in ENTRIES and ":" in name:
+        raise InputError(f"policy {text!r}: a setting is written key=value; given {name.partition(':')[2]!r}")
+    return _with(imported(name) if ":" in name else _policy_called(name), name, typed, settings)
+
+
+def rewards_of(text: str) -> str:
+    """Return the model of the rewards that the policy typed takes, where it says no more than that."""
+    entry = ENTRIES.get(divided(text)[0])
+    return "logistic" if entry is not None and entry.binary else "linear"
+
+
+def _policy_called(name: str) -> Any:
+    return ENTRIES[name].policy if name in ENTRIES else plugins.part("policies", name, ENTRIES)
+
+
+def _with(found: Any, name: str, typed: str, settings: dict[str, Any]) -> Any:
+    """Return a policy with settings; where it was a class, one made with them."""
+
+    def changed(part: Any) -> Any:
+        own = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
+        return made(type(part), f"policy {name!r}", typed, own | settings, _part)
+
+    if isinstance(found, type):
+        found, typed, settings = made(found, f"policy {name!r}", typed, settings, _part), "", {}
+    whole = policy_of(found)
+    return whole.altered(changed) if typed or settings else found
+
+
+def _part(key: str, text: str) -> Any:
+    """Return the part that a text stands for as the setting `key`."""
+    if key in KINDS:
+        return part(KINDS[key], text)
+    if ":" not in text:
+        raise InputError(f"{key} is a part; a path package.module:Class is expected, given {text!r}")
+    return _one(imported(text), text)
+
+
+def _one(found: Any, name: str) -> Any:
+    """Return a part; where its class was named, one with all its defaults."""
+    return made(found, name, "", {}, _part) if isinstance(found, type) else found
+
+
+def part(kind: str, text: str) -> Any:
+    """Return a model, law or design: by its name here or in an installed package, or its path `module:Class`."""
+    if kind == "models" and text in MODELS:
+        return MODELS[text][0]()
+    if ":" in text:
+        return _one(imported(text), text)
+    if kind == "models" and text in plugins.names("laws"):
+        return GLM(part("laws", text))
+    known = (*MODELS, *plugins.names("laws")) if kind == "models" else ()
+    return _one(plugins.part(kind, text, known), text)
 
 
 def model(name: str) -> Any:
-    """Return the reward model of that name."""
-    if name not in MODELS:
-        raise UnknownNameError("model", name, MODELS)
-    return MODELS[name][0]()
+    """Return the reward model of that name, here or in an installed package."""
+    return part("models", name)
 
 
 def default_policy(model_name: str | None = None) -> str:
@@ -231,13 +303,6 @@ def default_policy(model_name: str | None = None) -> str:
     if model_name is None:
         return "auto"
     if model_name not in MODELS:
-        raise UnknownNameError("model", model_name, MODELS)
+        model(model_name)  # of an installed package, or not known at all
+        return "gse-lin-fwg"
     return MODELS[model_name][1]
-
-
-def _with(chosen: Any, name: str, settings: dict[str, Any]) -> Any:
-    known = {field.name for field in fields(chosen)}
-    for setting in settings:
-        if setting not in known:
-            raise InputError(f"policy {name!r} has no setting {setting!r}; it has {', '.join(sorted(known))}")
-    return replace(chosen, **settings)

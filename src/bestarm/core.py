@@ -4,13 +4,13 @@ Numeric arrays carry any number of leading axes `...`: none in a person's live s
 simulated run, one in a block of Monte Carlo replications. The same lines serve all three.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from bestarm.errors import ArmsError, BudgetError
+from bestarm.errors import ArmsError, BudgetError, InputError
 from bestarm.numbers import LARGEST_VALUE, LARGEST_WHOLE, real, whole
 
 Array: TypeAlias = Any
@@ -163,7 +163,10 @@ def moments(observation: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 class Policy(Protocol[S]):
-    """An algorithm: frozen settings, no state. State goes in, state comes out."""
+    """An algorithm: frozen settings, no state. State goes in, state comes out.
+
+    These four methods make a policy. What else may be asked of one is in `WholePolicy`, with a default for each.
+    """
 
     def start(self, problem: Problem) -> S:
         """Return the state before any pull."""
@@ -180,6 +183,145 @@ class Policy(Protocol[S]):
     def recommend(self, state: S) -> Array:
         """Return the best arm as known now, shape `(...)`."""
         ...
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimated means of some `arms` `(..., k)`, best first, with their standard errors, NaN where there are none."""
+
+    arms: Array
+    means: Array
+    errors: Array
+
+
+def _no_estimates() -> Estimates | None:
+    return None
+
+
+def _no_weights() -> dict[str, float]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a run stands, as its policy sees it. What takes computing is a function, called by whoever wants it.
+
+    >>> Standing().active is None, Standing().weights()
+    (True, {})
+    """
+
+    active: Array | None = None  # marks `(..., K)` of the arms still in; None where no arm ever leaves
+    stages: tuple[int, ...] = ()  # pulls of every stage, passed and to come
+    passed: int = 0  # how many stages are over
+    eta: float | None = None  # where a stage keeps 1/eta of the arms, as the bounds on GSE suppose
+    estimates: Callable[[], Estimates | None] = _no_estimates  # of the arms that were compared last
+    weights: Callable[[], dict[str, float]] = _no_weights  # of the hypotheses it holds, the largest first
+
+
+class WholePolicy(Policy[S], Protocol[S]):
+    """A policy with all that may be asked of one; `policy_of` answers for those that leave something out."""
+
+    @property
+    def model(self) -> Any:
+        """The reward model it judges by; None where it has none."""
+        ...
+
+    @property
+    def flexible(self) -> bool:
+        """Whether it takes fewer pulls than it asked for as it takes all, so that a plan may be cut to fit."""
+        ...
+
+    def describe(self, state: S) -> Standing:
+        """Return how a run stands."""
+        ...
+
+    def in_rounds(self, n: int) -> Policy[Any] | None:
+        """Return the policy planned for `n` rounds; None where it has stages or single pulls of its own."""
+        ...
+
+    def in_batches(self, size: int, pulls: int, filled: bool) -> Policy[Any] | None:
+        """Return the policy as it plans `size` of all its `pulls` together; None where it does not plan jointly.
+
+        `filled`: batches are of that size, such as plates; otherwise it is how many are wanted at a time.
+        """
+        ...
+
+    def sees(self, features: Array) -> Array:
+        """Return the features `(..., K, d')` that its model sees."""
+        ...
+
+    def altered(self, change: Callable[[Any], Any]) -> Policy[Any]:
+        """Return the policy with `change` applied to the part that settings are for: itself, unless it wraps one."""
+        ...
+
+
+class _Defaults:
+    """What a policy answers to all it does not say itself."""
+
+    model = None
+    flexible = False
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+
+    def describe(self, state: Any) -> Standing:
+        return Standing()
+
+    def in_rounds(self, n: int) -> None:
+        return None
+
+    def in_batches(self, size: int, pulls: int, filled: bool) -> None:
+        return None
+
+    def sees(self, features: Array) -> Array:
+        return features
+
+    def altered(self, change: Callable[[Any], Any]) -> Any:
+        return change(self.policy)
+
+
+class _Completed:
+    """A policy, and the defaults for what it leaves out; equal to the policy itself, and written down as such."""
+
+    def __init__(self, policy: Any) -> None:
+        self.__wrapped__ = policy
+
+    def __getattr__(self, name: str) -> Any:
+        own = self.__wrapped__
+        return getattr(own if hasattr(own, name) else _Defaults(own), name)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.__wrapped__ == getattr(other, "__wrapped__", other))
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    def __reduce__(self) -> Any:
+        return policy_of, (self.__wrapped__,)
+
+
+METHODS = ("start", "ask", "tell", "recommend")
+ASKED = ("model", "flexible", "describe", "in_rounds", "in_batches", "sees", "altered")
+
+
+def policy_of(value: Any) -> WholePolicy[Any]:
+    """Return whatever has the four methods of a policy with all that may be asked of one; nothing else looks.
+
+    >>> policy_of(3)
+    Traceback (most recent call last):
+    ...
+    bestarm.errors.InputError: int is no policy: it has no start, ask, tell, recommend
+    """
+    name = getattr(value, "__name__", type(value).__name__)
+    missing = [method for method in METHODS if not callable(getattr(value, method, None))]
+    if missing:
+        raise InputError(f"{name} is no policy: it has no {', '.join(missing)}")
+    if isinstance(value, type):
+        raise InputError(f"{name} is the class of a policy, not a policy: make one, {name}()")
+    return cast(WholePolicy[Any], value if all(hasattr(value, asked) for asked in ASKED) else _Completed(value))
 
 
 class Pullable(Protocol):

@@ -1,14 +1,12 @@
 """What makes one observation: a person's command in a process group of its own, or a Python function."""
 
 import atexit
-import importlib
 import inspect
 import math
 import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +21,7 @@ from bestarm.errors import InputError, PullError
 from bestarm.numbers import LARGEST_VALUE, real
 from bestarm.numbers import shown as in_short
 from bestarm.templates import shortened
+from bestarm.texts import module as imported
 
 POSIX = os.name == "posix"
 MOMENT = 1.0  # seconds that a process group has to end after SIGTERM
@@ -241,10 +240,8 @@ def ended_by_signals() -> Iterator[None]:
 def function(path: str) -> Callable[[str], Any]:
     """Return the function named by "module:function", which takes an arm's id and returns a number."""
     module, _, name = path.partition(":")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), name)
+        found = getattr(imported(module), name)
     except (Exception, SystemExit) as error:  # the module is run by this, and may raise anything
         why = f"{type(error).__name__}: {error}"
         raise InputError(f"a pull function is named module:function; {path!r} cannot be loaded: {why}") from error

@@ -5,16 +5,17 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from inspect import unwrap
 from pkgutil import walk_packages
 from typing import Any
 
 import numpy as np
 
+from bestarm import plugins
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.texts import module as imported
 
 ALIASES: dict[str, str] = {}  # names that parts had in earlier versions, and the ones they have now
-GROUPS = tuple(f"bestarm.{kind}" for kind in ("policies", "models", "laws", "designs", "worlds"))  # of entry points
 RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
 HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")
 
@@ -26,6 +27,7 @@ def to_dict(value: Any) -> Any:
     >>> to_dict(Stage(pulls=5, keep=2))
     {'part': 'Stage', 'pulls': 5, 'keep': 2}
     """
+    value = unwrap(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {"part": _written(type(value))} | {f.name: to_dict(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple | list):
@@ -64,9 +66,18 @@ def from_dict(data: Any, allow: Iterable[str] = ()) -> Any:
     return tuple(from_dict(item, allow) for item in data) if isinstance(data, list | tuple) else data
 
 
-def package_of(value: Any) -> str:
-    """Return the package a part's class is from: whoever hands a part over consents to its being imported."""
-    return type(value).__module__.partition(".")[0]
+def packages_of(value: Any) -> set[str]:
+    """Return the packages that the classes of a part and of those within are from, but for our own.
+
+    Whoever hands a part over consents to their being imported.
+    """
+    value = unwrap(value)
+    if isinstance(value, tuple | list):
+        return set().union(*map(packages_of, value))
+    if not is_dataclass(value) or isinstance(value, type):
+        return set()
+    within = packages_of([getattr(value, field.name) for field in fields(value)])
+    return within | {type(value).__module__.partition(".")[0]} - {"bestarm"}
 
 
 def _written(kind: type) -> str:
@@ -90,12 +101,11 @@ def _found(name: str, allow: tuple[str, ...]) -> Any:
         return _parts()[name]
     module, _, cls = name.partition(":")
     package = module.partition(".")[0]
-    installed = {point.module.partition(".")[0] for group in GROUPS for point in entry_points(group=group)}
-    if package not in {*allow, *installed}:
+    if package not in {*allow, *plugins.importable()}:
         raise InputError(
             f"{name} is of the package {package!r}, which may not be imported; allow={package!r} would let it"
         )
-    kind = getattr(import_module(module), cls, None)
+    kind = getattr(imported(module), cls, None)
     if not (isinstance(kind, type) and is_dataclass(kind)):
         raise InputError(f"there is no part {cls!r} in {module}; a frozen dataclass is expected")
     return kind

@@ -1,93 +1,53 @@
 """What every policy in the catalog must do, found there by name."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from bestarm import catalog, spec
+from bestarm import catalog
 from bestarm.bandits import Bernoulli, Tape
-from bestarm.core import Problem
-from bestarm.errors import BudgetError
+from bestarm.core import Problem, policy_of
 from bestarm.play import play
-from tests.conftest import AWKWARD, RowOf, bandit_for, tape_for
+from bestarm.testing import check_policy, follow
+from tests.conftest import bandit_for, tape_for
 
 SLOW = {"gse-forest"}
 NAMES = catalog.names()
 
 
-def arms_of(tape, row):
-    return Tape(tape.features[row], tape.sums[row], tape.squares[row], tape.noise_variance)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_entry_keeps_the_contract_of_policies(name):
+    world = partial(bandit_for, name)
+    if name in SLOW:
+        check_policy(catalog.policy(name), world, budgets=(17,), replications=2)
+    else:
+        check_policy(catalog.policy(name), world)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_live_single_and_batched_runs_agree_on_one_tape(name, rng):
-    replications, budget = (2 if name in SLOW else 4), 60
-    features = rng.standard_normal((replications, 9, 3))
-    tape = tape_for(name, features, budget, rng)
-    policy = catalog.policy(name)
-    together = play(policy, tape, budget, 5)
-    for row in range(replications):
-        alone = arms_of(tape, row)
-        single = play(policy, alone, budget, RowedGenerator(5, replications, row))
-        live, counts = by_hand(policy, alone, budget, RowedGenerator(5, replications, row))
-        assert single.arm == together.arm[row]
-        np.testing.assert_array_equal(single.counts, together.counts[row])
-        assert live == single.arm
-        np.testing.assert_array_equal(counts, single.counts)
+def test_a_single_arm_is_answered_without_a_pull(name, rng):
+    run = play(catalog.policy(name), bandit_for(name, rng.standard_normal((1, 3)), rng), 17, rng)
+    assert run.arm == 0
+    assert run.counts.sum() == 0
 
 
-class RowedGenerator(np.random.Generator):
-    """A generator whose children replay one row of a batch of `replications`."""
-
-    def __init__(self, seed, replications, row):
-        super().__init__(np.random.PCG64(seed))
-        self.seed, self.row, self.replications = seed, row, replications
-
-    def spawn(self, n_children):
-        children = np.random.default_rng(self.seed).spawn(n_children)
-        return [RowOf(child, self.replications, self.row) for child in children]
+@pytest.mark.parametrize("name", ["auto", "gse-lin-fwg", "p1-rage", "ocba"])
+def test_play_is_the_loop_that_a_person_runs(name, rng):
+    tape = tape_for(name, rng.standard_normal((9, 3)), 60, rng)
+    choices, _ = np.random.default_rng(5).spawn(2)
+    by_hand = follow(catalog.policy(name), tape, 60, lambda step: choices)
+    run = play(catalog.policy(name), tape, 60, 5)
+    assert run.arm == by_hand.arms[-1]
+    np.testing.assert_array_equal(run.counts, by_hand.counts)
 
 
-def by_hand(policy, tape, budget, rng):
-    """The loop a person runs: ask, look, answer arm by arm in any order, tell."""
-    choices, _ = rng.spawn(2)
-    state = policy.start(Problem(tape.features, budget, tape.noise_variance))
-    counts = np.zeros(len(tape.features), dtype=np.int64)
-    while (pulls := policy.ask(state, choices)) is not None:
-        totals = tape.pull(pulls, counts)
-        state = policy.tell(state, pulls, totals)
-        np.add.at(counts, pulls.arms, pulls.times)
-    return policy.recommend(state), counts
+def goes_by_eta(name):
+    policy = policy_of(catalog.policy(name))
+    return policy.describe(policy.start(Problem(np.eye(6), 60, 1.0))).eta is not None
 
 
-def least_budget(policy, problem):
-    """The budget asked for, or the least that the policy says it needs."""
-    try:
-        policy.start(problem)
-    except BudgetError as error:
-        return error.least
-    return problem.budget
-
-
-@pytest.mark.parametrize("kind", AWKWARD)
-@pytest.mark.parametrize("name", NAMES)
-def test_the_budget_is_never_exceeded_on_awkward_problems(name, kind, rng):
-    features = AWKWARD[kind](rng)
-    bandit = bandit_for(name, features, rng)
-    for budget in (1, 2, 5, 17) if name not in SLOW else (17,):
-        policy, problem = catalog.policy(name), Problem(features, budget, bandit.noise_variance)
-        least = least_budget(policy, problem)
-        if least > budget:
-            with pytest.raises(BudgetError):
-                play(policy, bandit, budget, rng)
-            budget = least  # what the error says would do does
-        run = play(policy, bandit, budget, rng)
-        assert run.counts.sum() <= budget
-        assert 0 <= int(run.arm) < len(features)
-        if len(features) == 1:
-            assert run.counts.sum() == 0
-
-
-BY_ETA = [n for n in NAMES if hasattr(getattr(catalog.policy(n), "policy", catalog.policy(n)), "eta")]
+BY_ETA = [name for name in NAMES if goes_by_eta(name)]
 
 
 @pytest.mark.parametrize("name", [n for n in BY_ETA if n not in SLOW])
@@ -95,14 +55,6 @@ BY_ETA = [n for n in NAMES if hasattr(getattr(catalog.policy(n), "policy", catal
 def test_any_eta_spends_what_it_has(name, eta, rng):
     run = play(catalog.policy(name, eta=eta), bandit_for(name, rng.standard_normal((11, 3)), rng), 50, rng)
     assert 50 - 11 < run.counts.sum() <= 50
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_seed_gives_the_same_run(name, rng):
-    bandit = bandit_for(name, rng.standard_normal((8, 3)), rng)
-    first, second = (play(catalog.policy(name), bandit, 64, 3) for _ in range(2))
-    assert first.arm == second.arm
-    np.testing.assert_array_equal(first.counts, second.counts)
 
 
 NOT_WITHOUT_NOISE = {
@@ -159,12 +111,6 @@ class Still(np.random.Generator):
         if not self.relabelled or np.shape(draws)[-1:] != self.order.shape[-1:]:
             return draws
         return np.take_along_axis(draws, self.order, axis=-1)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_policy_can_be_written_down_and_read_back(name):
-    policy = catalog.policy(name)
-    assert spec.from_dict(spec.to_dict(policy)) == policy
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from bestarm import datasets, instances
+from bestarm import datasets, instances, plugins
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Recorded
 from bestarm.bench import own
 from bestarm.errors import InputError, UnknownNameError
@@ -241,12 +241,14 @@ class Instance:
 
 
 def instance(world: str | Callable[..., Any], params: Mapping[str, Any] | None = None, /, **more: Any) -> Instance:
-    """Return the instance of that name, or of a function of one's own, itself or as `module:function`.
+    """Return the instance of that name, of an installed package's, or of one's own function or `module:function`.
 
     Values given as text become what the parameter is: by the annotations of the function.
     """
     if isinstance(world, str) and world not in WORLDS and ":" not in world:
-        raise UnknownNameError("instance", world, WORLDS)
+        if world not in plugins.names("worlds"):
+            raise UnknownNameError("instance", world, [*WORLDS, *plugins.names("worlds")])
+        world = plugins.part("worlds", world)
     if isinstance(world, str) and world in WORLDS:
         name, kind, known = world, None, WORLDS[world].settings
         given = {LONG.get(key, key): value for key, value in {**(params or {}), **more}.items()}

@@ -15,7 +15,7 @@ from bestarm.bandits import Bandit, ColumnBandit
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
 from bestarm.cli.options import accounted, warnings_said
 from bestarm.cli.tables import read_arms, reading, table_options
-from bestarm.core import Problem, variance_of_noise, whole_budget
+from bestarm.core import Problem, policy_of, variance_of_noise, whole_budget
 from bestarm.errors import BudgetWarning, InputError
 from bestarm.study.history import look_back
 from bestarm.study.report import checked
@@ -48,7 +48,8 @@ from bestarm.tables.arms import Arms
 @click.option(
     "--policy",
     "policy_name",
-    help="A policy of `bestarm policies`; otherwise the model's own, and auto where no model is named.",
+    help="A policy of `bestarm policies`, NAME:setting=value, or your own, package.module:Class:setting=value; "
+    "otherwise the model's own, and auto where no model is named.",
 )
 @click.option("--rounds", type=click.IntRange(min=1), help="How often rewards may be waited for; for the policy auto.")
 @click.option("--eta", type=float, help="Keep the best 1/eta of the arms at each stage; for policies of stages.")
@@ -100,8 +101,10 @@ def run(**options: Any) -> None:
 @main.command()
 @FORMAT
 def policies(style: str) -> None:
-    """List the policies there are, with one line each."""
-    print_table([{"policy": name, "about": catalog.ENTRIES[name].about} for name in catalog.names()], style)
+    """List the policies there are, those of installed packages too, with one line each."""
+    rows, broken = catalog.listed()
+    say(*broken)
+    print_table(rows, style)
 
 
 def _check(asked: Any) -> None:
@@ -122,7 +125,7 @@ def _policy(asked: Any) -> dict[str, Any]:
         return {"policy": asked.policy_name, "model": asked.model_name}
     own = {"model": catalog.model(asked.model_name)} if asked.policy_name and asked.model_name else {}
     name = asked.policy_name or catalog.default_policy(asked.model_name)
-    return {"policy": catalog.policy(name, eta=asked.eta, **own)}
+    return {"policy": catalog.policy_of_text(name, eta=asked.eta, **own)}
 
 
 def _arms(asked: Any) -> tuple[Any, dict[str, Any] | None, Any]:
@@ -171,15 +174,15 @@ def _warn_if_thin(study: Study) -> None:
     state = study.state
     if state.rows is not None:
         say(f"{state.rows.rows:,} arms, {state.rows.columns} features, read in blocks")
-        stages, dimension = study.driver.started[1].stages if study.driver.started else (), state.rows.columns
+        begun, dimension = study.driver.started[1] if study.driver.started else None, state.rows.columns
     else:
+        problem = Problem(state.features_of(), int(state.budget), state.noise_variance)
         with np.errstate(all="ignore"):
-            begun = state.policy.start(Problem(state.features_of(), int(state.budget), state.noise_variance))
-        stages, dimension = getattr(begun, "stages", ()), int(np.linalg.matrix_rank(state.features_of()))
-    for stage in stages[:1]:
-        if stage.pulls < dimension:
+            begun, dimension = state.policy.start(problem), int(np.linalg.matrix_rank(problem.features))
+    for pulls in () if begun is None else policy_of(state.policy).describe(begun).stages[:1]:
+        if pulls < dimension:
             say(
-                f"{BudgetWarning.__name__}: {stage.pulls} pulls in the first stage cannot determine {dimension} "
+                f"{BudgetWarning.__name__}: {pulls} pulls in the first stage cannot determine {dimension} "
                 "dimensions; more budget, fewer features or a larger eta would help"
             )
 

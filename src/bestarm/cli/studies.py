@@ -7,6 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from bestarm import plugins
 from bestarm.cli.app import FORMAT, main, print_table, say
 from bestarm.cli.options import ALLOW, STORAGE, STUDY, counted, on_the_line, spent, the_name, typed, warnings_said
 from bestarm.cli.tables import reading, table_options
@@ -30,7 +31,11 @@ SETTINGS = ("budget", "policy", "model", "noise_variance", "seed", "batch", "rou
 @click.option("--budget", type=float, help="Pulls to spend, or money with --cost; never more.")
 @click.option("--batch", type=click.IntRange(min=1), help="Trials handed out at once, such as a plate of 96.")
 @click.option("--rounds", type=click.IntRange(min=1), help="How often to wait for results; for the policy auto.")
-@click.option("--policy", help="A policy of `bestarm policies`; the model's own, or auto without --model, otherwise.")
+@click.option(
+    "--policy",
+    help="A policy of `bestarm policies`, NAME:setting=value, or your own, package.module:Class:setting=value; the "
+    "model's own, or auto without --model, otherwise.",
+)
 @click.option("--model", help="Reward model: linear, logistic, poisson, means or forest; auto needs none.")
 @click.option("--minimize/--maximize", default=False, help="The smallest mean is the best, or the largest.")
 @click.option("--noise-variance", type=float, help="Variance of one reward, if known.")
@@ -62,6 +67,8 @@ def create(
         state = study.state
         policy = state.first.get("policy_name", "a policy")
         which = [] if place.names() == [name] else ["-s", shlex.quote(name)]
+        for package in sorted(set(state.allow) - plugins.importable()):
+            which += ["--allow", package]
         said = f"study {name!r}: {policy}, budget {state.budget:.10g}, seed {state.seed}"
         say(f"{said}; next: {typed('ask', '-o', 'batch1.csv', *which)}")
 

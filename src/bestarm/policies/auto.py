@@ -13,10 +13,11 @@ takes (C_qi − C_qj)² / (C_qq + σ²/c) off v_j, so the arm pulled is
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil
 from typing import Any
 
-from bestarm.core import Array, Policy, Problem, Pulls, Random, Tally, Totals, namespace
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, namespace, policy_of
 from bestarm.designs.many import BySize, Sparse
 from bestarm.designs.optimal import Multiplicative, WolfeAtwood
 from bestarm.designs.protocols import Design, Rounded
@@ -232,6 +233,28 @@ class Auto:
         found = self._opinion(state, state.made, self.kinds).kinds
         weights = {kind.name: float(found[j]) for j, kind in enumerate(self.kinds)}
         return dict(sorted(weights.items(), key=lambda item: -item[1]))
+
+    @property
+    def flexible(self) -> bool:
+        """Rounds that it was set to are kept to; small steps, and rounds made of a size, take what comes."""
+        return self.rounds is None
+
+    def describe(self, state: Any) -> Standing:
+        """Return the weights of the kinds of hypotheses; among a great many arms, what `beyond` makes of them."""
+        if not isinstance(state, Trial):
+            return policy_of(self.beyond).describe(state)
+        return Standing(weights=partial(self.belief, state))
+
+    def in_rounds(self, n: int) -> "Auto":
+        """Return the policy planned for `n` rounds; those it was set to stand."""
+        return self if self.rounds is not None else replace(self, rounds=n)
+
+    def in_batches(self, size: int, pulls: int, filled: bool) -> "Auto":
+        """Return the policy planned for as many rounds as batches of `size` make of all `pulls`."""
+        if size == 1:
+            return self
+        first = max(size, ceil((self.share if filled else self.first_round) * pulls))
+        return self.in_rounds(min(1 + ceil(max(pulls - first, 0) / size), self.steps))
 
     def _first(self, problem: Problem, rng: Random) -> Pulls:
         """Return the first pulls: a D-optimal design for a linear model with an intercept."""

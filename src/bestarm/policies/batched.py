@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bestarm.core import Array, Policy, Problem, Pulls, Random, Tally, Totals, namespace
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, namespace, policy_of
 from bestarm.linalg import pick, tally
 from bestarm.numbers import whole
 
@@ -71,3 +71,14 @@ class Batched:
             return times * xp.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
 
         return Totals(expected(known.sums), expected(known.squares))
+
+    @property
+    def model(self) -> Any:
+        """The model of the policy within."""
+        return policy_of(self.policy).model
+
+    def describe(self, state: Pending) -> Standing:
+        return policy_of(self.policy).describe(state.inner)
+
+    def sees(self, features: Array) -> Array:
+        return policy_of(self.policy).sees(features)

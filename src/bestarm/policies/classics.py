@@ -8,9 +8,9 @@ from functools import lru_cache
 from math import ceil, fsum
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
+from bestarm.core import Array, Problem, Pulls, Random, Standing, Tally, Totals, namespace
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates, accumulate, pick, tally, top
+from bestarm.linalg import Candidates, accumulate, pick, scatter, tally, top
 from bestarm.models.means import Means
 from bestarm.policies.schedules import Stage
 
@@ -140,6 +140,11 @@ class SuccessiveRejects:
     def recommend(self, state: Race) -> Array:
         return state.best
 
+    def describe(self, state: Race) -> Standing:
+        """Return who is still in, and the phases."""
+        active = scatter(state.active, namespace(state.active).ones_like(state.active), state.problem.arms) > 0
+        return Standing(active, tuple(stage.pulls for stage in state.stages), state.stage)
+
 
 class Rival(Protocol):
     """What the worst arm is compared with."""
@@ -247,6 +252,10 @@ class ContinuousRejects:
             gone=xp.where(out, state.gone + pulled, state.gone),
             bar=xp.where(out, pulled, state.bar),
         )
+
+    def describe(self, state: Field) -> Standing:
+        """Return who is still in."""
+        return Standing(state.active)
 
 
 def _means(known: Tally) -> Array:

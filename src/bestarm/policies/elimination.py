@@ -1,12 +1,13 @@
 """Generalized Successive Elimination (Algorithm 1): explore, estimate, keep the best 1/η, again."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
+from bestarm.core import Array, Estimates, Problem, Pulls, Random, Standing, Tally, Totals, namespace
 from bestarm.designs.protocols import Design
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates, rows, tally, top
+from bestarm.linalg import Candidates, rows, scatter, tally, top
 from bestarm.models.protocols import Fit, Model
 from bestarm.policies.schedules import Leftover, Stage, ToLastStages, even_stages
 
@@ -185,6 +186,20 @@ class Elimination:
         if scope.shape[-1] == state.judged.shape[-1]:
             return error
         return xp.take_along_axis(error, state.judged, axis=-1)
+
+    def describe(self, state: Contest) -> Standing:
+        """Return who is still in, the stages, and what the last one made of the arms it compared."""
+        active = scatter(state.active, namespace(state.active).ones_like(state.active), state.problem.arms) > 0
+        pulls = tuple(stage.pulls for stage in state.stages)
+        return Standing(active, pulls, state.stage, self.eta, partial(self._estimates, state))
+
+    def _estimates(self, state: Contest) -> Estimates | None:
+        if state.fit is None:
+            return None
+        xp = namespace(state.fit.score)
+        order = xp.argsort(-state.fit.score, axis=-1, stable=True)
+        found = (state.judged, state.fit.mean, self.standard_error(state))
+        return Estimates(*(xp.take_along_axis(part, order, axis=-1) for part in found))
 
     def _fit(self, state: Contest, known: Tally) -> Fit:
         xp = namespace(known.sums)

@@ -1,9 +1,10 @@
 """Any policy on embedded features (the paper's section on more general models)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bestarm.core import Array, Policy, Problem, Pulls, Random, Totals
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Totals, policy_of
 from bestarm.embeddings import Embedding
 
 
@@ -25,3 +26,17 @@ class Embedded:
 
     def recommend(self, state: Any) -> Array:
         return self.policy.recommend(state)
+
+    @property
+    def model(self) -> Any:
+        """The model of the policy within."""
+        return policy_of(self.policy).model
+
+    def describe(self, state: Any) -> Standing:
+        return policy_of(self.policy).describe(state)
+
+    def sees(self, features: Array) -> Array:
+        return policy_of(self.policy).sees(self.embedding.embed(features))
+
+    def altered(self, change: Callable[[Any], Any]) -> "Embedded":
+        return replace(self, policy=policy_of(self.policy).altered(change))

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
+from bestarm.core import Array, Problem, Pulls, Random, Standing, Tally, Totals, namespace
 from bestarm.designs.protocols import Weights
 from bestarm.errors import BudgetError, InputError
-from bestarm.linalg import Candidates, rank, rows, tally, top
+from bestarm.linalg import Candidates, rank, rows, scatter, tally, top
 from bestarm.models.linear import Linear
 from bestarm.models.protocols import Model
 
@@ -155,6 +155,11 @@ class CeilElimination:
 
     def recommend(self, state: Rounds) -> Array:
         return state.best
+
+    def describe(self, state: Rounds) -> Standing:
+        """Return who is still in, and how many rounds are over."""
+        active = scatter(state.active, namespace(state.active).ones_like(state.active), state.problem.arms) > 0
+        return Standing(active, passed=state.round)
 
 
 def apportion(weights: Array, pulls: Array) -> Array:

@@ -7,12 +7,13 @@ memory, and up to `switch` of them are left to `Elimination`.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace, whole_budget
+from bestarm.core import Array, Estimates, Problem, Pulls, Random, Standing, Totals, namespace, whole_budget
 from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.many import Sparse
 from bestarm.designs.newton import Floats
@@ -169,6 +170,18 @@ class Streamed:
         errors = self.few.standard_error(contest)[lead]
         leaders = Leaders(state.held[contest.judged[lead]], contest.fit.mean[lead], errors)
         return replace(state, stage=state.stage + 1, contest=contest, leaders=leaders)
+
+    def describe(self, state: Sieve) -> Standing:
+        """Return who is still in, the stages, and the two leaders of the last one."""
+        active = np.zeros(state.problem.source.rows, dtype=bool)
+        within = np.arange(state.kept.rows) if state.contest is None else state.contest.active
+        active[state.origin(within)] = True
+        pulls = tuple(stage.pulls for stage in state.stages)
+        return Standing(active, pulls, state.stage, self.few.eta, partial(self._estimates, state))
+
+    def _estimates(self, state: Sieve) -> Estimates | None:
+        ahead = state.leaders
+        return None if ahead is None else Estimates(ahead.rows, ahead.means, ahead.errors)
 
 
 @dataclass(frozen=True)

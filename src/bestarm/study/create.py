@@ -12,10 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm import catalog, spec
-from bestarm.core import Problem
+from bestarm.core import Problem, policy_of
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.numbers import fresh_seed, real, whole
-from bestarm.policies.auto import Auto
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.streamed import BigProblem, Streamed
 from bestarm.rewards import Rewards
@@ -84,7 +83,7 @@ def create_study(
         "blocks": None, "stop": None, **numbers,
         "options": {"batch": size, "rounds": rounds, "refund": bool(refund), "extra": bool(extra)},
     }  # fmt: skip
-    allow = {spec.package_of(chosen), spec.package_of(rewards_model)} - {"bestarm"}
+    allow = spec.packages_of(chosen) | spec.packages_of(rewards_model)
     _try(first, allow, place.folder)
     if place.create(name, first):
         study = Study(name, place, allow)
@@ -153,16 +152,16 @@ def _known(name: str, place: Storage) -> None:
 
 def _policy(policy: Any, model: str | None) -> tuple[Any, Any]:
     """Return the policy and the model of its rewards, which is the policy's own where it has one."""
-    binary = isinstance(policy, str) and policy in catalog.ENTRIES and catalog.ENTRIES[policy].binary
-    named = catalog.model(model or ("logistic" if binary else "linear"))
     if policy is None:
         policy = catalog.default_policy(model)
-    chosen = catalog.policy(policy) if isinstance(policy, str) else policy
-    own = getattr(getattr(chosen, "policy", chosen), "model", None)
+    typed = isinstance(policy, str)
+    named = catalog.model(model or (catalog.rewards_of(policy) if typed else "linear"))
+    chosen = catalog.policy_of_text(policy) if typed else policy
+    own = policy_of(chosen).model
     if own is not None and model is not None and own != named:
-        if not isinstance(policy, str):
+        if not typed:
             raise InputError(f"the policy given has a model of its own; leave model={model!r} out")
-        chosen, own = catalog.policy(policy, model=named), named
+        chosen, own = catalog.policy_of_text(policy, model=named), named
     return chosen, own or named
 
 
@@ -281,7 +280,7 @@ def _settings(
 def _rounds(policy: Any, rounds: Any) -> int | None:
     if rounds is None:
         return None
-    if not isinstance(policy, Auto):
+    if policy_of(policy).in_rounds(whole(rounds, "rounds", least=1)) is None:
         raise InputError(f"rounds are for the policy auto; {policy_name(policy)} has stages or batches of its own")
     return whole(rounds, "rounds", least=1)
 

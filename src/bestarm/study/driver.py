@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.core import Problem, Pulls, Totals
+from bestarm.core import Problem, Pulls, Standing, Totals, policy_of
 from bestarm.errors import BudgetError, InputError
 from bestarm.policies.streamed import BigProblem
 from bestarm.study.limits import LARGEST
-from bestarm.study.parts import Absent
+from bestarm.study.parts import absence
 from bestarm.study.plans import Plan, affordable, asked_of, begin_of, evenly, paid, planner, question, size_of
 from bestarm.study.rounds import Round
 from bestarm.study.state import StudyState
@@ -46,10 +46,11 @@ class Driver:
         """
         if study.evenly:
             return question(study, evenly(study), begin_of(study, 0, evenly=True))
-        if isinstance(study.policy, Absent):
+        why = absence(study.policy)
+        if why is not None:
             raise InputError(
-                f"the policy of this study is not here, so nothing can be asked: {study.policy.why}. Results can be "
-                "told and the answer read all the same"
+                f"the policy of this study is not here, so nothing can be asked: {why}. Results can be told and the "
+                "answer read all the same"
             )
         begin = None if study.epoch is None else study.history[study.epoch].begin
         if begin is None or begin.get("evenly"):
@@ -127,19 +128,25 @@ class Driver:
                 self.state = self.runner.tell(self.state, asked, Totals(nothing, nothing))
         raise PolicyFailed(f"{EMPTY} questions in a row asked for no pull")
 
+    def described(self, study: StudyState) -> Standing:
+        """Return how the policy's run stands; one that has not begun, or cannot be told, stands nowhere."""
+        try:
+            if self._ready(study):
+                with policy_at_work():
+                    return policy_of(study.policy if study.rows is not None else self.runner).describe(self.state)
+        except (PolicyFailed, InputError):
+            pass
+        return Standing()
+
     def standing(self, study: StudyState) -> tuple[str, ...] | None:
         """Return who is in the race by the policy's own state, None where it drops nobody."""
         if not self._ready(study):
             return None
-        state = self.state
         with policy_at_work():
-            while not hasattr(state, "active") and hasattr(state, "inner"):
-                state = state.inner
-            active = getattr(state, "active", None)
+            active = policy_of(self.runner).describe(self.state).active
             if active is None:
                 return None
-            places = np.flatnonzero(active) if np.asarray(active).dtype == bool else np.asarray(active)
-            return tuple(study.ids[study.epoch_arms[place]] for place in places.tolist())
+            return tuple(study.ids[study.epoch_arms[place]] for place in np.flatnonzero(active).tolist())
 
     def recommended(self, study: StudyState) -> int | None:
         """Return the arm the policy itself would recommend now, None where it was told nothing."""
@@ -151,7 +158,7 @@ class Driver:
     def _ready(self, study: StudyState) -> bool:
         """Bring the policy's state up to date, and return whether there is one."""
         begin = None if study.epoch is None else study.history[study.epoch].begin
-        if begin is None or begin.get("evenly") or isinstance(study.policy, Absent):
+        if begin is None or begin.get("evenly") or absence(study.policy) is not None:
             return False
         self.catch_up(study)
         return self.state is not None

@@ -9,6 +9,7 @@ import numpy as np
 
 from bestarm import bounds
 from bestarm.answer.answer import Answer, Assessment, Evidence, assess
+from bestarm.core import policy_of
 from bestarm.errors import InputError
 from bestarm.study.corrections import label, outliers
 from bestarm.study.driver import PolicyFailed
@@ -54,8 +55,7 @@ def evidence_of(state: StudyState, also: int | None = None) -> Evidence:
 def features_of(state: StudyState, arms: Sequence[int] | None = None) -> Any:
     """Return the features the study's model sees `(m, d)`, of all arms there ever were or of some."""
     features = state.features_of(arms)
-    embedding = getattr(state.policy, "embedding", None)
-    return features if embedding is None else embedding.embed(features)
+    return policy_of(state.policy).sees(features)
 
 
 def about(state: StudyState, arm: int) -> dict[str, Any]:
@@ -72,9 +72,9 @@ def _complete(study: "Study") -> Evidence:
     state = study.state
     arm, missing = _policy_arm(study, state)
     found = evidence_of(state, arm)
-    by_model = state.rows is None and hasattr(getattr(state.policy, "policy", state.policy), "model")
+    by_model = state.rows is None and policy_of(state.policy).model is not None
     notes = (*missing, *_troubles(state), *_among(state, found))
-    return replace(found, by_model=by_model, notes=notes, bound=lambda gap: bound(state, found, gap))
+    return replace(found, by_model=by_model, notes=notes, bound=lambda gap: bound(study, state, found, gap))
 
 
 def _among(state: StudyState, found: Evidence) -> tuple[str, ...]:
@@ -84,10 +84,9 @@ def _among(state: StudyState, found: Evidence) -> tuple[str, ...]:
     return (f"Chances are among the {len(found.ids):,} arms measured, of {state.rows.rows:,}.",)
 
 
-def bound(state: StudyState, found: Evidence, gap: float) -> float | None:
+def bound(study: "Study", state: StudyState, found: Evidence, gap: float) -> float | None:
     """Return the theorem's bound on the error of an elimination at a gap, None where there is no theorem."""
-    inner = getattr(state.policy, "policy", getattr(state.policy, "few", state.policy))
-    eta, noise, arms = getattr(inner, "eta", None), _noise(found), len(state.in_race)
+    eta, noise, arms = study.driver.described(state).eta, _noise(found), len(state.in_race)
     features = np.asarray(found.features)[found.present]
     dimension = int(np.linalg.matrix_rank(features)) if features.size else 0
     if eta is None or not gap or not np.isfinite(gap) or not noise or dimension < 1 or arms < 2:

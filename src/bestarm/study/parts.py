@@ -4,15 +4,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from bestarm import catalog, spec
-from bestarm.errors import BestArmError
+from bestarm.core import policy_of
+from bestarm.errors import BestArmError, InputError
 from bestarm.models.weighed import Weighed
 
 
 @dataclass(frozen=True)
 class Absent:
-    """In place of a part that cannot be had: everything but asking goes without it."""
+    """In place of a part that cannot be had: everything but playing goes without it."""
 
     why: str
+
+    def _refuse(self, *asked: Any) -> Any:
+        raise InputError(self.why)
+
+    start = ask = tell = recommend = _refuse
+
+
+def absence(part: Any) -> str | None:
+    """Return why a part cannot be had, None where it can."""
+    return part.why if isinstance(part, Absent) else None
 
 
 def policy(written: Any, allow: tuple[str, ...]) -> Any:
@@ -22,9 +33,8 @@ def policy(written: Any, allow: tuple[str, ...]) -> Any:
 
 def model(written: Any, chosen: Any, allow: tuple[str, ...]) -> Any:
     """Return the model of the rewards: the policy's own where it has one, else the one written down."""
-    own = getattr(getattr(chosen, "policy", chosen), "model", None)
-    found = own or _part(written, allow, catalog.model)
-    return Weighed() if isinstance(found, Absent) else found
+    found = policy_of(chosen).model or _part(written, allow, catalog.model)
+    return found if absence(found) is None else Weighed()
 
 
 def _part(written: Any, allow: tuple[str, ...], named: Any) -> Any:

@@ -2,16 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from bestarm.core import Pulls
+from bestarm.core import Pulls, policy_of
 from bestarm.errors import InputError
-from bestarm.policies.auto import Auto
 from bestarm.policies.batched import Batched
 from bestarm.study.limits import LARGEST
 from bestarm.study.rounds import turns
@@ -41,19 +39,14 @@ def begin_of(study: StudyState, pulls: int, evenly: bool = False, budget: float 
 
 def planner(study: StudyState, begin: Record, size: int) -> Any:
     """Return the policy as it plans `size` pulls together, or in the rounds that are left."""
-    rounds, policy, pulls = study.options["rounds"], study.policy, int(begin["pulls"])
     if study.rows is not None:  # it goes by stages
-        return policy
-    if not isinstance(policy, Auto):
-        return Batched(policy, max(1, size - len(study.repeats)))
-    if policy.rounds is not None or (rounds is None and size == 1):
-        return policy
-    if rounds is not None:
-        begun = int(begin["begun"])
-        return replace(policy, rounds=rounds - begun if begun < rounds else rounds)
-    share = policy.share if study.options["batch"] else policy.first_round  # so that rounds are of `size` pulls
-    first = max(size, ceil(share * pulls))
-    return replace(policy, rounds=min(1 + ceil(max(pulls - first, 0) / size), policy.steps))
+        return study.policy
+    rounds, begun, policy = study.options["rounds"], int(begin["begun"]), policy_of(study.policy)
+    if rounds is None:
+        planned = policy.in_batches(size, int(begin["pulls"]), bool(study.options["batch"]))
+    else:
+        planned = policy.in_rounds(rounds - begun if begun < rounds else rounds)
+    return Batched(study.policy, max(1, size - len(study.repeats))) if planned is None else planned
 
 
 def asked_of(pulls: Pulls, arms: Sequence[int]) -> Plan:
@@ -106,10 +99,10 @@ def question(study: StudyState, plan: Plan | None, begin: Record | None) -> Reco
 def _fitting(study: StudyState, repeats: Plan, plan: Plan) -> Plan:
     """Return as much of a plan as is paid for beside what is asked again, and fits on the plates that it would fill.
 
-    Only `auto` takes fewer pulls than it asked for as it takes all; others are told the size before (`planner`).
+    Policies that are not flexible are told the size before (`planner`).
     """
-    batch, policy = study.options["batch"], study.policy
-    if batch and isinstance(policy, Auto) and policy.rounds is None:
+    batch = study.options["batch"]
+    if batch and policy_of(study.policy).flexible:
         plates = ceil(sum(times for _, times in plan) / batch)
         plan = _first(plan, plates * batch - len(repeats))
     return paid(study, [*repeats, *plan])[len(repeats) :]

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from bestarm import catalog
+from bestarm.core import policy_of
 from bestarm.errors import BudgetError, InputError
 from bestarm.study.candidates import arms_anew, arms_of
 from bestarm.study.copying import copy_results
 from bestarm.study.create import create_study
-from bestarm.study.parts import Absent
+from bestarm.study.parts import absence
 from bestarm.study.state import CENT, StudyState
 from bestarm.study.storage import Memory
 from bestarm.study.study import Study
@@ -67,9 +68,9 @@ def _arms(old: Study, arms: Arms | str | Path | None, read: dict[str, Any] | Non
 def _settings(state: StudyState, given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a study as `create_study` takes them, but for those that given ones make void."""
     named = given.get("policy") is not None or given.get("model") is not None
-    if not named and isinstance(state.policy, Absent):
-        way = "name another, policy=, --policy"
-        raise InputError(f"the policy of {state.name!r} is not here: {state.policy.why}; {way}")
+    why = absence(state.policy)
+    if not named and why is not None:
+        raise InputError(f"the policy of {state.name!r} is not here: {why}; name another, policy=, --policy")
     kept = {key: state.options[key] for key in KEPT if not (named and key == "rounds")}
     return {
         **kept, "policy": None if named else state.policy, "model": _model(state, given),
@@ -82,8 +83,8 @@ def _settings(state: StudyState, given: dict[str, Any]) -> dict[str, Any]:
 def _model(state: StudyState, given: dict[str, Any]) -> str | None:
     """Return the name of the model the study was told; None where the policy has one of its own."""
     policy = given.get("policy", state.policy)
-    policy = catalog.policy(policy) if isinstance(policy, str) else policy
-    if "model" in given or getattr(getattr(policy, "policy", policy), "model", None) is not None:
+    policy = catalog.policy_of_text(policy) if isinstance(policy, str) else policy
+    if "model" in given or policy_of(policy).model is not None:
         return None
     known = {name: make() for name, (make, _) in catalog.MODELS.items()}
     return next((name for name, model in known.items() if model == state.rewards.model), None)

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
-from bestarm.errors import InputError, StorageError
+from bestarm import plugins
+from bestarm.errors import BestArmError, InputError, StorageError
 from bestarm.study.storage.journal import Journal
 from bestarm.study.storage.memory import Memory
 from bestarm.study.storage.records import Record, Records
@@ -106,7 +107,8 @@ class Storage(Protocol):
 def open_storage(url: "str | os.PathLike[str] | Storage | None") -> Storage:
     """Return the storage a URL names: sqlite:///file.db, journal:///file.jsonl or a path, postgresql+psycopg://...
 
-    None is memory. `?timeout=SECONDS` behind a URL or a path says how long to wait for others.
+    The schemes of installed packages are known too. None is memory. `?timeout=SECONDS` behind a URL or a path says how
+    long to wait for others.
     """
     if url is None:
         return Memory()
@@ -119,6 +121,8 @@ def open_storage(url: "str | os.PathLike[str] | Storage | None") -> Storage:
     scheme, found, rest = url.partition("://")
     if found and scheme.partition("+")[0] == "postgresql":
         return _postgresql(url)
+    if found and scheme in plugins.names("storages"):
+        return open_storage(_installed(scheme, url))
     if found and scheme not in ("sqlite", "journal"):
         raise StorageError(f"unknown storage {_shown(url)!r}; {EXPECTED} is expected")
     path, timeout = _query(rest if found else url)
@@ -143,6 +147,17 @@ def _postgresql(url: str) -> Storage:
     except ImportError as error:
         raise StorageError(f"{_shown(url)} needs `pip install 'bestarm-bai[server]'`: {error}") from None
     return postgres.Postgres(url, TIMEOUT)
+
+
+def _installed(scheme: str, url: str) -> Storage:
+    """Return the storage that an installed package makes of a URL with its scheme."""
+    make = plugins.part("storages", scheme)
+    try:
+        return cast(Storage, make(url))
+    except BestArmError:
+        raise
+    except Exception as error:
+        raise StorageError(f"{_shown(url)} cannot be opened: {type(error).__name__}: {error}") from error
 
 
 def _query(text: str) -> tuple[str, float]:

@@ -1,0 +1,1 @@
+"""A part of every kind for bestarm, from a package of its own."""
