@@ -1,7 +1,7 @@
 """Name -> policy: the only list of algorithm names."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bestarm.core import Policy
@@ -12,13 +12,13 @@ from bestarm.designs.many import BySize, Sparse
 from bestarm.designs.optimal import Multiplicative, WolfeAtwood
 from bestarm.designs.protocols import Rounded
 from bestarm.designs.rounding import AutoRound
-from bestarm.designs.spread import Clustered, Forced, Uniform
+from bestarm.designs.spread import Clustered, Equal, Forced, Uniform
 from bestarm.designs.transductive import Transductive
 from bestarm.designs.trim import Trimmed
 from bestarm.designs.vertex import Fedorov, LineSearch, OpenLoop, VertexDirection, Wynn
 from bestarm.designs.width import GaussianWidth, WorstPair
 from bestarm.embeddings import PCA, KernelFeatures
-from bestarm.errors import InputError, UnknownNameError
+from bestarm.errors import UnknownNameError
 from bestarm.kernels import Exponential, Matern, SquaredExponential
 from bestarm.models.any_regressor import AnyRegressor
 from bestarm.models.glm import GLM, Logistic, Poisson
@@ -28,27 +28,27 @@ from bestarm.models.weighed import Weighed
 from bestarm.policies.auto import Auto
 from bestarm.policies.bayesgap import Azizi2021, BayesGap
 from bestarm.policies.belief import KernelPrior, LinearPrior, SeparatePrior
-from bestarm.policies.classics import (
-    AverageOfOthers,
-    ContinuousRejects,
-    Equal,
-    SuccessiveRejects,
-    ToLastStage,
-    WorstOfOthers,
-)
-from bestarm.policies.compat import FloorHalving
+from bestarm.policies.classics import AverageOfOthers, ContinuousRejects, WorstOfOthers
 from bestarm.policies.elimination import AllArms, AllStages, Elimination, ThisStage
 from bestarm.policies.embedded import Embedded
 from bestarm.policies.lingape import LeastRatio, LinGapE
 from bestarm.policies.ocba import OCBA
-from bestarm.policies.od_linbai import CeilElimination, ToLastRound, YangTan
 from bestarm.policies.p1_rage import P1Rage
 from bestarm.policies.peace import Exact, Official, Peace
 from bestarm.policies.rules import EachOnce, Fixed, Variance
-from bestarm.policies.schedules import Dropped
+from bestarm.policies.schedules import (
+    Dropped,
+    EvenStages,
+    FloorHalving,
+    Rejects,
+    ToLastRound,
+    ToLastStage,
+    YangTan,
+)
 from bestarm.policies.thompson import Thompson
 from bestarm.policies.top_two import TopTwo
 from bestarm.policies.ucb import UCBGLM, LinUCB, Once
+from bestarm.spec import changed
 
 fwg = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
 literal = VertexDirection(LineSearch(), iterations=100, tolerance=0.0)
@@ -58,6 +58,7 @@ wynn = Rounded(VertexDirection(Wynn()), AutoRound())
 fedorov = Rounded(VertexDirection(Fedorov()), AutoRound())
 open_loop = Rounded(VertexDirection(OpenLoop()), AutoRound())
 xy = Rounded(Transductive(), AutoRound())
+static = EvenStages(eta=float("inf"))
 forest = AnyRegressor("sklearn.ensemble.RandomForestRegressor", (("n_estimators", 50),))
 
 
@@ -83,7 +84,8 @@ ENTRIES: dict[str, Entry] = {
     "gse-lin": Entry(Elimination(Linear(), Uniform()), "GSE, linear model, uniform exploration"),
     "gse-lin-fwg": Entry(Elimination(Linear(), fwg), "GSE, linear model, G-optimal exploration"),
     "gse-lin-fwg-literal": Entry(
-        Elimination(Linear(), fwg_literal, leftover=Dropped()), "GSE with Algorithm 2 as printed, which stalls"
+        Elimination(Linear(), fwg_literal, EvenStages(leftover=Dropped())),
+        "GSE with Algorithm 2 as printed, which stalls",
     ),
     "gse-lin-wynn": Entry(Elimination(Linear(), wynn), "GSE, linear model, Wynn's G-optimal design"),
     "gse-lin-fedorov": Entry(Elimination(Linear(), fedorov), "GSE, linear model, Fedorov's design"),
@@ -123,11 +125,14 @@ ENTRIES: dict[str, Entry] = {
         "gse-lin-fwg on ten features of a Matérn kernel",
     ),
     "g-optimal": Entry(
-        Elimination(Linear(), fwg, eta=float("inf")), "one static stage: a G-optimal design, then the best estimate"
+        Elimination(Linear(), fwg, static),
+        "one static stage: a G-optimal design, then the best estimate",
     ),
-    "od-linbai": Entry(CeilElimination(YangTan(), trimmed), "OD-LinBAI: G-optimal rounds, the first leaves d/2 arms"),
+    "od-linbai": Entry(
+        Elimination(Linear(), trimmed, YangTan()), "OD-LinBAI: G-optimal rounds, the first leaves d/2 arms"
+    ),
     "od-linbai-spend": Entry(
-        CeilElimination(YangTan(), trimmed, ToLastRound()), "OD-LinBAI, what rounding leaves goes to the last round"
+        Elimination(Linear(), trimmed, YangTan(ToLastRound())), "OD-LinBAI, what rounding leaves goes to the last round"
     ),
     "peace": Entry(Peace(GaussianWidth(), Official(), AllStages()), "Peace: each epoch halves the Gaussian width"),
     "peace-rho": Entry(Peace(WorstPair(), Exact(), ThisStage()), "Peace with the worst pair in place of the width"),
@@ -136,13 +141,16 @@ ENTRIES: dict[str, Entry] = {
     ),
     "p1-rage": Entry(P1Rage(), "P1-RAGE: random pulls, inverse propensity, half G half XY designs"),
     "sequential-halving": Entry(
-        Elimination(Means(), Equal(), leftover=Dropped()), "sequential halving on the means of each round"
+        Elimination(Means(), Equal(), EvenStages(leftover=Dropped())), "sequential halving on the means of each round"
     ),
     "sequential-halving-pooled": Entry(
-        Elimination(Means(), Equal(), memory=AllStages(), leftover=ToLastStage()),
+        Elimination(Means(), Equal(), EvenStages(leftover=ToLastStage()), AllStages()),
         "sequential halving on the means of all rounds",
     ),
-    "successive-rejects": Entry(SuccessiveRejects(), "successive rejects: the worst mean leaves after each phase"),
+    "successive-rejects": Entry(
+        Elimination(Means(), Equal(), Rejects(), AllStages()),
+        "successive rejects: the worst mean leaves after each phase",
+    ),
     "continuous-rejects-a": Entry(
         ContinuousRejects(AverageOfOthers()), "continuous rejects, worst against the average of the others"
     ),
@@ -150,7 +158,7 @@ ENTRIES: dict[str, Entry] = {
         ContinuousRejects(WorstOfOthers()), "continuous rejects, worst against the second worst"
     ),
     "gse-lin-fwg-azizi2021": Entry(
-        CeilElimination(FloorHalving(), literal), "GSE as its published code rounds, within the budget"
+        Elimination(Linear(), literal, FloorHalving()), "GSE as its published code rounds, within the budget"
     ),
     "bayesgap-lin": Entry(BayesGap(), "BayesGap, linear model"),
     "bayesgap-exp": Entry(BayesGap(KernelPrior(Exponential())), "BayesGap, exponential kernel"),
@@ -176,7 +184,8 @@ ENTRIES: dict[str, Entry] = {
     "top-two-lin": Entry(TopTwo(), "leader against its closest challenger, linear model, D-optimal start"),
     "ocba": Entry(OCBA(), "optimal computing budget allocation on sample means"),
     "uniform": Entry(
-        Elimination(Means(), Uniform(), eta=float("inf")), "every arm equally often, then the best sample mean"
+        Elimination(Means(), Uniform(), static),
+        "every arm equally often, then the best sample mean",
     ),
 }
 
@@ -195,7 +204,7 @@ def names() -> list[str]:
 
 
 def policy(name: str, **settings: Any) -> Any:
-    """Return the policy of that name, with `settings` replacing its own.
+    """Return the policy of that name, with `settings` replacing its own or those of its parts.
 
     >>> policy("gse-lin-fwg", eta=3).eta
     3
@@ -206,12 +215,10 @@ def policy(name: str, **settings: Any) -> Any:
     """
     if name not in ENTRIES:
         raise UnknownNameError("policy", name, ENTRIES)
-    chosen: Any = ENTRIES[name].policy
-    if not settings:
-        return chosen
-    if isinstance(chosen, Embedded):
-        return replace(chosen, policy=_with(chosen.policy, name, settings))
-    return _with(chosen, name, settings)
+    chosen = ENTRIES[name].policy
+    for setting, value in settings.items():
+        chosen = changed(chosen, setting, value, f"policy {name!r}")
+    return chosen
 
 
 def model(name: str) -> Any:
@@ -232,11 +239,3 @@ def default_policy(model_name: str | None = None) -> str:
     if model_name not in MODELS:
         raise UnknownNameError("model", model_name, MODELS)
     return MODELS[model_name][1]
-
-
-def _with(chosen: Any, name: str, settings: dict[str, Any]) -> Any:
-    known = {field.name for field in fields(chosen)}
-    for setting in settings:
-        if setting not in known:
-            raise InputError(f"policy {name!r} has no setting {setting!r}; it has {', '.join(sorted(known))}")
-    return replace(chosen, **settings)

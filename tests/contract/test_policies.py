@@ -87,7 +87,7 @@ def test_the_budget_is_never_exceeded_on_awkward_problems(name, kind, rng):
             assert run.counts.sum() == 0
 
 
-BY_ETA = [n for n in NAMES if hasattr(getattr(catalog.policy(n), "policy", catalog.policy(n)), "eta")]
+BY_ETA = [n for n in NAMES if any(where.endswith("schedule.eta") for where, _ in spec.settings(catalog.policy(n)))]
 
 
 @pytest.mark.parametrize("name", [n for n in BY_ETA if n not in SLOW])

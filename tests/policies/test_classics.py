@@ -10,25 +10,17 @@ from hypothesis import strategies as st
 from bestarm import instances
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Tape
 from bestarm.core import Problem, Pulls, Totals
+from bestarm.designs.spread import Equal
 from bestarm.errors import InputError
 from bestarm.models.means import Means
 from bestarm.play import play
-from bestarm.policies.classics import (
-    AverageOfOthers,
-    ContinuousRejects,
-    Equal,
-    SuccessiveRejects,
-    ToLastStage,
-    WorstOfOthers,
-    harmonic,
-    reject_stages,
-)
+from bestarm.policies.classics import AverageOfOthers, ContinuousRejects, WorstOfOthers
 from bestarm.policies.elimination import AllStages, Elimination
-from bestarm.policies.schedules import Dropped
+from bestarm.policies.schedules import Dropped, EvenStages, Rejects, ToLastStage, harmonic, reject_stages
 
-HALVING = Elimination(Means(), Equal(), leftover=Dropped())
-POOLED = Elimination(Means(), Equal(), memory=AllStages(), leftover=ToLastStage())
-REJECTS = SuccessiveRejects()
+HALVING = Elimination(Means(), Equal(), EvenStages(leftover=Dropped()))
+POOLED = Elimination(Means(), Equal(), EvenStages(leftover=ToLastStage()), AllStages())
+REJECTS = Elimination(Means(), Equal(), Rejects(), AllStages())
 CR_A, CR_C = ContinuousRejects(AverageOfOthers()), ContinuousRejects(WorstOfOthers())
 POLICIES = [HALVING, POOLED, REJECTS, CR_A, CR_C]
 

@@ -135,7 +135,7 @@ def test_delta_is_tuned_on_equal_terms():
 def test_tuning_refuses_what_is_not_there():
     with pytest.raises(InputError, match="no setting 'alpha'"):
         changed(LinGapE(), "alpha", 1.0)
-    with pytest.raises(InputError, match="no setting 'x'"):
+    with pytest.raises(InputError, match=r"no setting 'delta\.x'"):
         changed(LinGapE(), "delta.x", 1.0)
     with pytest.raises(InputError, match="no values"):
         tune(LinGapE(), "delta", [], lambda n, rng: instances.static(replications=n), 40)

@@ -14,7 +14,7 @@ from bestarm.policies.bayesgap import BayesGap
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.lingape import LinGapE
 from bestarm.policies.rules import NoPulls
-from bestarm.policies.schedules import Dropped
+from bestarm.policies.schedules import Dropped, EvenStages
 from bestarm.policies.ucb import LinUCB
 
 CELLS = {
@@ -38,11 +38,11 @@ CELLS = {
 }
 
 GSE = {
-    "GSE-Lin": Elimination(Linear(), Uniform(), leftover=Dropped()),
+    "GSE-Lin": Elimination(Linear(), Uniform(), EvenStages(leftover=Dropped())),
     "GSE-FWG": Elimination(
-        Linear(), Rounded(VertexDirection(LineSearch(), 100, 0.0), LargestRemainder()), leftover=Dropped()
+        Linear(), Rounded(VertexDirection(LineSearch(), 100, 0.0), LargestRemainder()), EvenStages(leftover=Dropped())
     ),
-    "GSE-D": Elimination(Linear(), Rounded(WolfeAtwood(), LargestRemainder()), leftover=Dropped()),
+    "GSE-D": Elimination(Linear(), Rounded(WolfeAtwood(), LargestRemainder()), EvenStages(leftover=Dropped())),
 }
 
 RIVALS = {

@@ -15,8 +15,7 @@ from bestarm.cli.tables import Ids, PassBar, chosen, open_table, shape
 from bestarm.core import Array, Pulls, Totals, namespace
 from bestarm.errors import ArmsError, BudgetWarning, InputError
 from bestarm.play import Round, SparseRun, play_source
-from bestarm.policies.schedules import even_stages
-from bestarm.policies.streamed import BigProblem, Leaders, Sieve, Streamed
+from bestarm.policies.streamed import BigProblem, Leaders, Streamed, StreamedState
 from bestarm.rewards import Rewards
 from bestarm.sources import Source
 from bestarm.sources.protocols import to_host
@@ -57,7 +56,7 @@ def run_big(asked: Request) -> None:
     policy = Streamed(elimination, switch=tables.SMALL)
     rewards = Rewards(elimination.model, asked.minimize)
     say(f"{total:,} arms, {source.columns} features, read in blocks")
-    first = even_stages(total, asked.budget, elimination.eta, elimination.leftover)[0].pulls
+    first = elimination.schedule.stages(total, asked.budget, int)[0].pulls
     if first < source.columns:
         say(
             f"{BudgetWarning.__name__}: {first} pulls in the first stage cannot determine {source.columns} dimensions; "
@@ -162,7 +161,7 @@ def _estimates(leaders: Leaders, ids: Ids, rewards: Rewards) -> list[dict[str, A
 
 def _stage(round: Round, ids: Ids, rewards: Rewards) -> dict[str, Any]:
     before, after = round.before, round.after
-    assert isinstance(before, Sieve)
+    assert isinstance(before, StreamedState)
     pulled = round.pulls.times > 0
     arms = ids.of(round.pulls.arms[pulled])
     return {

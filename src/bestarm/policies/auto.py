@@ -142,7 +142,7 @@ class Auto:
     design: Design = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
     working: int = 64
     most: int = 200_000
-    beyond: Policy[Any] = Elimination(Linear(), Sparse())
+    beyond: Policy[Any] = field(default=Elimination(Linear(), Sparse()), metadata={"apart": True})
 
     def __post_init__(self) -> None:
         if self.rounds is not None and (self.rounds < 1 or self.rounds != int(self.rounds)):

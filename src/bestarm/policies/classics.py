@@ -5,140 +5,18 @@ Sequential halving is `Elimination(Means(), Equal(), leftover=Dropped())`; the t
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, fsum
 from typing import Protocol
 
 from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
-from bestarm.errors import InputError
-from bestarm.linalg import Candidates, accumulate, pick, tally, top
+from bestarm.designs.spread import random_subset
+from bestarm.linalg import Candidates, accumulate, pick
 from bestarm.models.means import Means
-from bestarm.policies.schedules import Stage
-
-
-def harmonic(arms: int) -> float:
-    """Return 1/2 + Σ_{i=2}^K 1/i, the constant of successive rejects.
-
-    >>> round(harmonic(4), 4)
-    1.5833
-    """
-    return 0.5 + fsum(1 / i for i in range(2, arms + 1))
+from bestarm.policies.schedules import harmonic
 
 
 @lru_cache(maxsize=32)
 def _harmonics(arms: int) -> tuple[float, ...]:
     return tuple(harmonic(j) for j in range(arms + 1))
-
-
-def random_subset(shape: tuple[int, ...], size: int, rng: Random, like: Array) -> Array:
-    """Return ones `(..., K)` for a random `size` of the arms, zeros for the others."""
-    xp = namespace(like)
-    order = xp.argsort(xp.asarray(rng.random(shape)), axis=-1)
-    return xp.astype(xp.argsort(order, axis=-1) < size, xp.int64)
-
-
-@dataclass(frozen=True)
-class Equal:
-    """The same number ⌊n/k⌋ of pulls for each arm (Karnin, Koren and Somekh 2013); the n mod k left are not spent.
-
-    With fewer pulls than arms, a random n of them have one each: the rule would spend nothing.
-
-    >>> import numpy as np
-    >>> Equal().allocate(Candidates.of(np.eye(3)), 8, np.random.default_rng())
-    array([2, 2, 2])
-    """
-
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
-        xp = namespace(candidates.features)
-        shape = tuple(candidates.features.shape[:-1])
-        if pulls < shape[-1]:
-            return random_subset(shape, pulls, rng, candidates.features)
-        return xp.full(shape, pulls // shape[-1], dtype=xp.int64)
-
-
-@dataclass(frozen=True)
-class ToLastStage:
-    """All pulls that do not divide evenly over the stages go to the last one."""
-
-    def extra(self, rest: int, stages: int) -> tuple[int, ...]:
-        return (0,) * (stages - 1) + (rest,)
-
-
-def reject_stages(arms: int, budget: int) -> tuple[Stage, ...]:
-    """Return the phases of successive rejects: n_k = ⌈(B − K)/(logbar(K) (K + 1 − k))⌉ pulls an arm up to phase k.
-
-    Phases that add no pull are joined to the one before: the worst two go at once. With B ≤ K there is a single
-    phase, one pull for each of B arms.
-
-    >>> reject_stages(4, 100)
-    (Stage(pulls=64, keep=3), Stage(pulls=15, keep=2), Stage(pulls=20, keep=1))
-    """
-    if arms == 1:
-        return ()
-    if budget <= arms:
-        return (Stage(budget, 1),)
-    unit = (budget - arms) / harmonic(arms)
-    stages: list[Stage] = []
-    before = 0
-    for active in range(arms, 1, -1):
-        now = ceil(unit / active * (1 - 1e-12))  # a whole quotient must not be rounded up
-        if now == before:
-            stages[-1] = replace(stages[-1], keep=active - 1)
-        else:
-            stages.append(Stage((now - before) * active, active - 1))
-        before = now
-    return tuple(stages)
-
-
-@dataclass(frozen=True)
-class Race:
-    """The state of successive rejects: who is still in, and the totals of all K arms so far."""
-
-    problem: Problem
-    stages: tuple[Stage, ...]
-    stage: int
-    active: Array  # (..., k) in increasing order
-    known: Tally
-    best: Array  # (...)
-
-
-@dataclass(frozen=True)
-class SuccessiveRejects:
-    """Drop the arm of the worst mean after each phase (Audibert, Bubeck and Munos 2010)."""
-
-    def start(self, problem: Problem) -> Race:
-        xp = namespace(problem.features)
-        active = xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), problem.features.shape[:-1])
-        zero = xp.zeros_like(problem.features[..., 0])
-        stages = reject_stages(problem.arms, problem.budget)
-        return Race(problem, stages, 0, active, Tally(zero, zero, zero), active[..., 0])
-
-    def ask(self, state: Race, rng: Random) -> Pulls | None:
-        if state.stage == len(state.stages):
-            return None
-        xp = namespace(state.active)
-        shape = tuple(state.active.shape)
-        each, rest = divmod(state.stages[state.stage].pulls, shape[-1])
-        if rest:
-            return Pulls(state.active, random_subset(shape, rest, rng, state.active))
-        return Pulls(state.active, xp.full(shape, each, dtype=xp.int64))
-
-    def tell(self, state: Race, pulls: Pulls, totals: Totals) -> Race:
-        if state.stage == len(state.stages):
-            raise InputError("all phases are over: there is nothing left to tell successive rejects")
-        xp = namespace(state.active)
-        known = state.known + tally(pulls, totals, state.problem.arms)
-        mean = xp.take_along_axis(_means(known), state.active, axis=-1)
-        places = top(mean, state.stages[state.stage].keep)
-        return replace(
-            state,
-            stage=state.stage + 1,
-            active=xp.sort(xp.take_along_axis(state.active, places, axis=-1), axis=-1),
-            known=known,
-            best=xp.take_along_axis(state.active, places[..., :1], axis=-1)[..., 0],
-        )
-
-    def recommend(self, state: Race) -> Array:
-        return state.best
 
 
 class Rival(Protocol):

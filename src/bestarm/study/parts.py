@@ -21,10 +21,11 @@ def policy(written: Any, allow: tuple[str, ...]) -> Any:
 
 
 def model(written: Any, chosen: Any, allow: tuple[str, ...]) -> Any:
-    """Return the model of the rewards: the policy's own where it has one, else the one written down."""
-    own = getattr(getattr(chosen, "policy", chosen), "model", None)
-    found = own or _part(written, allow, catalog.model)
-    return Weighed() if isinstance(found, Absent) else found
+    """Return the model of the rewards as written down; the policy's own, if it has one, where that cannot be had."""
+    found = _part(written, allow, catalog.model)
+    if isinstance(found, Absent):
+        return getattr(getattr(chosen, "policy", chosen), "model", None) or Weighed()
+    return found
 
 
 def _part(written: Any, allow: tuple[str, ...], named: Any) -> Any:

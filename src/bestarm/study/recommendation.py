@@ -186,7 +186,7 @@ def _assess(study: "Study", draws: int, rng: Any) -> tuple[Assessment, list[Find
 
 def _judges_by_model(state: StudyState) -> bool:
     """Return whether the policy rests on the study's model, so that the model's view of all data may correct it."""
-    return hasattr(getattr(state.policy, "policy", state.policy), "model")
+    return bool(getattr(getattr(state.policy, "policy", state.policy), "model", None) == state.rewards.model)
 
 
 def _policy_arm(study: "Study", state: StudyState) -> tuple[int | None, tuple[str, ...]]:
