@@ -1,6 +1,5 @@
 """Beliefs: tracked equals refit equals textbook, in every form of the covariance."""
 
-import array_api_strict
 import numpy as np
 import pytest
 
@@ -115,15 +114,3 @@ def test_a_stack_is_each_of_its_parts(prior, rng):
     for r, part in enumerate(parts):
         assert np.array_equal(whole.mean[r], part.mean)
         assert np.array_equal(whole.variance[r], part.variance)
-
-
-@pytest.mark.parametrize("prior", [LinearPrior(), SeparatePrior(), KernelPrior(Exponential())], ids=repr)
-def test_it_keeps_to_the_array_standard(prior, rng):
-    xp = array_api_strict
-    x, index, sums = rng.standard_normal((2, 5, 3)), rng.integers(5, size=(20, 2, 1)), rng.standard_normal((20, 2, 1))
-    strict, plain = prior.belief(xp.asarray(x), 1.0), prior.belief(x, 1.0)
-    for i, s in zip(index, sums, strict=True):
-        strict = strict.update(xp.asarray(i), xp.asarray(np.ones_like(i)), xp.asarray(s))
-        plain = plain.update(i, np.ones_like(i), s)
-    assert np.allclose(np.asarray(strict.mean), plain.mean)
-    assert np.allclose(np.asarray(strict.variance), plain.variance)

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bestarm.core import Array, Policy, Problem, Pulls, Random, Tally, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Tally, Totals
 from bestarm.linalg import pick, tally
 from bestarm.numbers import whole
 
@@ -32,11 +34,10 @@ class Batched:
         object.__setattr__(self, "size", whole(self.size, "size", least=1))
 
     def start(self, problem: Problem) -> Pending:
-        zero = namespace(problem.features).zeros_like(problem.features[..., 0])
+        zero = np.zeros_like(problem.features[..., 0])
         return Pending(problem, self.policy.start(problem), Tally(zero, zero, zero))
 
     def ask(self, state: Pending, rng: Random) -> Pulls | None:
-        xp = namespace(state.known.sums)
         planned: list[Pulls] = []
         inner = state.inner
         while (pulls := self.policy.ask(inner, rng)) is not None:
@@ -49,7 +50,7 @@ class Batched:
             inner = self.policy.tell(inner, pulls, self._guess(state.known, pulls))
         if not planned:
             return None
-        return Pulls(*(xp.concat([getattr(p, part) for p in planned], axis=-1) for part in ("arms", "times")))
+        return Pulls(*(np.concat([getattr(p, part) for p in planned], axis=-1) for part in ("arms", "times")))
 
     def tell(self, state: Pending, pulls: Pulls, totals: Totals) -> Pending:
         known = state.known + tally(pulls, totals, state.problem.arms)
@@ -60,14 +61,13 @@ class Batched:
 
     def _guess(self, known: Tally, pulls: Pulls) -> Totals:
         """Return an arm's mean reward and mean square so far; those of all arms for one not yet seen."""
-        xp = namespace(known.sums)
-        one = xp.ones_like(known.counts)
-        total = xp.maximum(xp.sum(known.counts, axis=-1, keepdims=True), one[..., :1])
-        times = xp.astype(pulls.times, known.sums.dtype)
+        one = np.ones_like(known.counts)
+        total = np.maximum(np.sum(known.counts, axis=-1, keepdims=True), one[..., :1])
+        times = np.astype(pulls.times, known.sums.dtype)
 
         def expected(sums: Array) -> Array:
-            overall = xp.sum(sums, axis=-1, keepdims=True) / total
-            mean = xp.where(known.counts > 0, sums / xp.maximum(known.counts, one), overall * one)
-            return times * xp.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
+            overall = np.sum(sums, axis=-1, keepdims=True) / total
+            mean = np.where(known.counts > 0, sums / np.maximum(known.counts, one), overall * one)
+            return times * np.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
 
         return Totals(expected(known.sums), expected(known.squares))

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Problem, Pulls, Random, Totals
 from bestarm.linalg import pick
 from bestarm.policies.belief import Belief, LinearPrior, Prior, root
 from bestarm.policies.rules import EachIfCheap, FirstPulls, Race, best_other, heard, known_noise, once, put
@@ -39,9 +41,8 @@ class Hoffman:
         return root(variance)
 
     def beta(self, scale: Array, gaps: Array) -> Array:
-        xp = namespace(gaps)
-        squared = scale / (4 * xp.sum(1 / (gaps * gaps), axis=-1))
-        return xp.sqrt(xp.maximum(squared, LEAST))
+        squared = scale / (4 * np.sum(1 / (gaps * gaps), axis=-1))
+        return np.sqrt(np.maximum(squared, LEAST))
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,8 @@ class Azizi2021:
         return variance
 
     def beta(self, scale: Array, gaps: Array) -> Array:
-        xp = namespace(gaps)
-        plain = scale / (4 * xp.sum(gaps, axis=-1))
-        return xp.maximum(plain, LEAST)
+        plain = scale / (4 * np.sum(gaps, axis=-1))
+        return np.maximum(plain, LEAST)
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,13 @@ class BayesGap:
     noise_variance: float | None = None
 
     def start(self, problem: Problem) -> Duel:
-        xp = namespace(problem.features)
         noise = max(known_noise(problem, self.noise_variance, "BayesGap"), LEAST)
         belief = self.prior.belief(problem.features, noise)
         apart = belief.variance > 0
-        inverse = xp.astype(apart, belief.mean.dtype) / xp.where(apart, belief.variance, xp.ones_like(belief.variance))
+        inverse = np.astype(apart, belief.mean.dtype) / np.where(apart, belief.variance, np.ones_like(belief.variance))
         zero = belief.mean[..., 0]
-        index = xp.zeros(problem.batch, dtype=xp.int64)
-        state = Duel(problem, belief, 0, xp.sum(inverse, axis=-1), index, zero + xp.inf, index)
+        index = np.zeros(problem.batch, dtype=np.int64)
+        state = Duel(problem, belief, 0, np.sum(inverse, axis=-1), index, zero + np.inf, index)
         return self._turned(state)
 
     def ask(self, state: Duel, rng: Random) -> Pulls | None:
@@ -114,12 +113,11 @@ class BayesGap:
 
     def look(self, belief: Belief, precision: Array, budget: int) -> Look:
         """Return J, j and B_J as this belief has them; `precision` is Σ_k 1/C_kk a priori."""
-        xp = namespace(belief.mean)
         mean, width = belief.mean, self.confidence.width(belief.variance)
         gaps = best_other(mean + 3 * width)
         gaps -= mean
         gaps += 3 * width + self.epsilon
-        gaps = xp.maximum(gaps / 2, max(self.epsilon, LEAST))
+        gaps = np.maximum(gaps / 2, max(self.epsilon, LEAST))
         scale = (budget - mean.shape[-1]) / belief.noise + precision
         beta = self.confidence.beta(scale, gaps)
         reach = width * beta[..., None]
@@ -127,20 +125,19 @@ class BayesGap:
         bounds = best_other(upper)
         bounds -= mean
         bounds += reach
-        leader = xp.argmin(bounds, axis=-1)
-        rival = xp.argmax(put(upper, leader, -xp.inf), axis=-1)
+        leader = np.argmin(bounds, axis=-1)
+        rival = np.argmax(put(upper, leader, -np.inf), axis=-1)
         return Look(leader, rival, pick(bounds, leader), beta)
 
     def _turned(self, state: Duel) -> Duel:
         if state.problem.arms == 1:
             return state
-        xp = namespace(state.belief.mean)
         look = self.look(state.belief, state.precision, state.problem.budget)
         surer = pick(state.belief.variance, look.rival) <= pick(state.belief.variance, look.leader)
         better = look.bound < state.bound
         return replace(
             state,
-            arm=xp.where(surer, look.leader, look.rival),
-            bound=xp.where(better, look.bound, state.bound),
-            best=xp.where(better, look.leader, state.best),
+            arm=np.where(surer, look.leader, look.rival),
+            bound=np.where(better, look.bound, state.bound),
+            best=np.where(better, look.leader, state.best),
         )

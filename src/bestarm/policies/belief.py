@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bestarm.core import Array, namespace
+from bestarm.core import Array
 from bestarm.kernels import Kernel
 from bestarm.linalg import accumulate, leverage, matvec, one_hot, pick, row
 from bestarm.structures.bases import power_of_two
@@ -79,10 +79,9 @@ class Coefficients:
 
     def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Coefficients", Array, Array, Array]:
         x = self.features
-        xp = namespace(x)
-        transposed = xp.matrix_transpose(x)
+        transposed = np.matrix_transpose(x)
         ratio = transposed @ (x * (counts * (self.variance / noise))[..., None])  # prior variance times precision
-        ratio = ratio + xp.eye(x.shape[-1], dtype=x.dtype)
+        ratio = ratio + np.eye(x.shape[-1], dtype=x.dtype)
         inverse, information = _inverted(ratio)
         inverse = self.variance * inverse
         mean = matvec(x, matvec(inverse, matvec(transposed, sums / noise)))
@@ -110,12 +109,11 @@ class Full:
         return direction
 
     def less(self, direction: Array, scale: Array) -> "Full":
-        xp = namespace(self.now)
-        pending = (*self.pending, direction * xp.sqrt(scale)[..., None])
+        pending = (*self.pending, direction * np.sqrt(scale)[..., None])
         if len(pending) < PENDING:
             return replace(self, pending=pending)
-        u = xp.stack(pending, axis=-1)
-        return replace(self, now=self.now - u @ xp.matrix_transpose(u), pending=())
+        u = np.stack(pending, axis=-1)
+        return replace(self, now=self.now - u @ np.matrix_transpose(u), pending=())
 
     def due(self, updates: int, columns: int) -> bool:
         every = 4 * REFRESH  # K³ is dear, and with C itself at hand there is less to lose
@@ -123,13 +121,12 @@ class Full:
 
     def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Full", Array, Array, Array]:
         """With W = diag(√n)/σ: C = C_0 − C_0 W (I + W C_0 W)⁻¹ W C_0, which an arm never pulled leaves alone."""
-        xp = namespace(self.prior)
-        w = xp.sqrt(counts / noise)
+        w = np.sqrt(counts / noise)
         weighted = self.prior * w[..., :, None]  # W C_0
-        inner = weighted * w[..., None, :] + xp.eye(w.shape[-1], dtype=w.dtype)
-        now = self.prior - xp.matrix_transpose(weighted) @ xp.linalg.solve(inner, weighted)
-        variance = xp.linalg.diagonal(now)
-        return Full(self.prior, now), matvec(now, sums / noise), variance, xp.linalg.slogdet(inner)[1]
+        inner = weighted * w[..., None, :] + np.eye(w.shape[-1], dtype=w.dtype)
+        now = self.prior - np.matrix_transpose(weighted) @ np.linalg.solve(inner, weighted)
+        variance = np.linalg.diagonal(now)
+        return Full(self.prior, now), matvec(now, sums / noise), variance, np.linalg.slogdet(inner)[1]
 
 
 @dataclass(frozen=True)
@@ -155,10 +152,9 @@ class Separate:
         return columns > 1 or updates % REFRESH == 0
 
     def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Separate", Array, Array, Array]:
-        xp = namespace(self.prior)
         ratio = 1 + counts * self.prior / noise
         now = self.prior / ratio
-        return Separate(self.prior, now), now * sums / noise, now, xp.sum(xp.log(ratio), axis=-1)
+        return Separate(self.prior, now), now * sums / noise, now, np.sum(np.log(ratio), axis=-1)
 
 
 @dataclass(frozen=True)
@@ -203,10 +199,9 @@ class Belief:
 
     def update(self, arms: Array, times: Array, sums: Array) -> "Belief":
         """Return the belief after `arms` `(..., m)` were pulled `times` `(..., m)` and gave `sums` `(..., m)`."""
-        xp = namespace(self.mean)
-        times = xp.astype(times, self.mean.dtype)
-        counts = accumulate(xp.asarray(self.counts, copy=True), arms, times)
-        totals = accumulate(xp.asarray(self.sums, copy=True), arms, sums)
+        times = np.astype(times, self.mean.dtype)
+        counts = accumulate(np.asarray(self.counts, copy=True), arms, times)
+        totals = accumulate(np.asarray(self.sums, copy=True), arms, sums)
         columns = arms.shape[-1]
         updates = self.updates + columns
         belief = replace(self, counts=counts, sums=totals, updates=updates)
@@ -223,7 +218,6 @@ class Belief:
         return replace(self, counts=counts, sums=sums, **news)
 
     def _absorb(self, arm: Array, times: Array, sum_: Array) -> "Belief":
-        xp = namespace(self.mean)
         direction = self.covariance.direction(arm)
         column = self.covariance.column(direction)
         spread = self.noise + times * pick(self.variance, arm)
@@ -238,7 +232,7 @@ class Belief:
             self,
             mean=mean,
             variance=variance,
-            information=self.information + xp.log(spread / self.noise),
+            information=self.information + np.log(spread / self.noise),
             covariance=self.covariance.less(direction, scale),
         )
 
@@ -263,14 +257,13 @@ class LinearPrior:
     variance: float = 1.0
 
     def belief(self, features: Array, noise: float) -> Belief:
-        xp = namespace(features)
         if features.shape[-1] > features.shape[-2]:
-            left, values, _ = xp.linalg.svd(features, full_matrices=False)
+            left, values, _ = np.linalg.svd(features, full_matrices=False)
             features = left * values[..., None, :]
         features = _vague_at_most(features, self.variance, noise)
-        identity = xp.eye(features.shape[-1], dtype=features.dtype)
-        inverse = self.variance * xp.broadcast_to(identity, (*features.shape[:-2], *identity.shape))
-        variance = self.variance * xp.vecdot(features, features)
+        identity = np.eye(features.shape[-1], dtype=features.dtype)
+        inverse = self.variance * np.broadcast_to(identity, (*features.shape[:-2], *identity.shape))
+        variance = self.variance * np.vecdot(features, features)
         return _fresh(Coefficients(features, self.variance, inverse), variance, noise)
 
 
@@ -283,7 +276,7 @@ class KernelPrior:
 
     def belief(self, features: Array, noise: float) -> Belief:
         gram = self.variance * self.kernel(features, features)
-        return _fresh(Full(gram, gram), namespace(gram).linalg.diagonal(gram), noise)
+        return _fresh(Full(gram, gram), np.linalg.diagonal(gram), noise)
 
 
 @dataclass(frozen=True)
@@ -294,7 +287,7 @@ class SeparatePrior:
 
     def belief(self, features: Array, noise: float) -> Belief:
         features = _vague_at_most(features, self.variance, noise)
-        variance = self.variance * namespace(features).vecdot(features, features)
+        variance = self.variance * np.vecdot(features, features)
         return _fresh(Separate(variance, variance), variance, noise)
 
 
@@ -303,16 +296,15 @@ def _inverted(ratio: Array) -> tuple[Array, Array]:
 
     Where A is so large that rounding hides I, the matrix may be singular as it stands: no eigenvalue is below 1 then.
     """
-    xp = namespace(ratio)
     try:
-        return xp.linalg.inv(ratio), xp.linalg.slogdet(ratio)[1]
+        return np.linalg.inv(ratio), np.linalg.slogdet(ratio)[1]
     except np.linalg.LinAlgError:
         if ratio.ndim > 2:  # one by one, so that no replication depends on its neighbours
             each = [_inverted(ratio[j, ...]) for j in range(ratio.shape[0])]
-            return xp.stack([inverse for inverse, _ in each]), xp.stack([log_det for _, log_det in each])
-        values, vectors = xp.linalg.eigh(ratio)
-        values = xp.maximum(values, xp.ones_like(values))
-        return (vectors / values) @ xp.matrix_transpose(vectors), xp.sum(xp.log(values))
+            return np.stack([inverse for inverse, _ in each]), np.stack([log_det for _, log_det in each])
+        values, vectors = np.linalg.eigh(ratio)
+        values = np.maximum(values, np.ones_like(values))
+        return (vectors / values) @ np.matrix_transpose(vectors), np.sum(np.log(values))
 
 
 def _vague_at_most(features: Array, variance: float, noise: float) -> Array:
@@ -320,17 +312,15 @@ def _vague_at_most(features: Array, variance: float, noise: float) -> Array:
 
     Beyond, what is known of a mean drowns in the rounding of what was not known before, and its square overflows.
     """
-    xp = namespace(features)
-    ratio = xp.max(xp.abs(features), axis=-2, keepdims=True) * sqrt(variance / noise)
-    return features * xp.where(ratio > VAGUE, power_of_two(ratio, 0) * VAGUE, xp.ones_like(ratio))
+    ratio = np.max(np.abs(features), axis=-2, keepdims=True) * sqrt(variance / noise)
+    return features * np.where(ratio > VAGUE, power_of_two(ratio, 0) * VAGUE, np.ones_like(ratio))
 
 
 def root(variance: Array) -> Array:
     """Return the square root of what is not negative but for rounding."""
-    xp = namespace(variance)
-    return xp.sqrt(xp.maximum(variance, 0.0))
+    return np.sqrt(np.maximum(variance, 0.0))
 
 
 def _fresh(covariance: Any, variance: Array, noise: float) -> Belief:
-    zero = namespace(variance).zeros_like(variance)
+    zero = np.zeros_like(variance)
     return Belief(zero, variance, zero, zero, zero[..., 0], noise, covariance)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
 from bestarm.designs.spread import random_subset
 from bestarm.linalg import Candidates, accumulate, pick
 from bestarm.models.means import Means
@@ -32,9 +34,8 @@ class AverageOfOthers:
     """The average of the other means: CR-A, the bolder rule."""
 
     def level(self, mean: Array, others: Array) -> Array:
-        xp = namespace(mean)
-        count = xp.astype(xp.count_nonzero(others, axis=-1), mean.dtype)
-        return xp.sum(xp.where(others, mean, xp.zeros_like(mean)), axis=-1) / xp.maximum(count, xp.ones_like(count))
+        count = np.astype(np.count_nonzero(others, axis=-1), mean.dtype)
+        return np.sum(np.where(others, mean, np.zeros_like(mean)), axis=-1) / np.maximum(count, np.ones_like(count))
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,7 @@ class WorstOfOthers:
     """The second worst mean: CR-C, the cautious rule."""
 
     def level(self, mean: Array, others: Array) -> Array:
-        xp = namespace(mean)
-        return xp.min(xp.where(others, mean, xp.inf), axis=-1)
+        return np.min(np.where(others, mean, np.inf), axis=-1)
 
 
 @dataclass(frozen=True)
@@ -72,58 +72,53 @@ class ContinuousRejects:
     rival: Rival
 
     def start(self, problem: Problem) -> Field:
-        xp = namespace(problem.features)
-        zero = xp.zeros_like(problem.features[..., 0])
-        none = xp.zeros_like(zero[..., 0])
-        return Field(problem, xp.ones(zero.shape, dtype=xp.bool), zero, zero, none, none, problem.budget)
+        zero = np.zeros_like(problem.features[..., 0])
+        none = np.zeros_like(zero[..., 0])
+        return Field(problem, np.ones(zero.shape, dtype=np.bool), zero, zero, none, none, problem.budget)
 
     def ask(self, state: Field, rng: Random) -> Pulls | None:
-        xp = namespace(state.counts)
         shape = tuple(state.active.shape)
         if state.left == 0 or shape[-1] == 1:
             return None
         if state.left == state.problem.budget:
-            everyone = xp.broadcast_to(xp.arange(shape[-1], dtype=xp.int64), shape)
+            everyone = np.broadcast_to(np.arange(shape[-1], dtype=np.int64), shape)
             return Pulls(everyone, random_subset(shape, min(state.left, shape[-1]), rng, state.sums))
-        least = xp.min(xp.where(state.active, state.counts, xp.inf), axis=-1, keepdims=True)
+        least = np.min(np.where(state.active, state.counts, np.inf), axis=-1, keepdims=True)
         tied = state.active & (state.counts == least)
-        mean = state.sums / xp.maximum(state.counts, xp.ones_like(state.counts))
-        arm = xp.argmax(xp.where(tied, mean, -xp.inf), axis=-1)
-        return Pulls(arm[..., None], xp.ones((*shape[:-1], 1), dtype=xp.int64))
+        mean = state.sums / np.maximum(state.counts, np.ones_like(state.counts))
+        arm = np.argmax(np.where(tied, mean, -np.inf), axis=-1)
+        return Pulls(arm[..., None], np.ones((*shape[:-1], 1), dtype=np.int64))
 
     def tell(self, state: Field, pulls: Pulls, totals: Totals) -> Field:
-        xp = namespace(state.counts)
-        times = xp.astype(pulls.times, totals.sums.dtype)
-        counts = accumulate(xp.asarray(state.counts, copy=True), pulls.arms, times)
-        sums = accumulate(xp.asarray(state.sums, copy=True), pulls.arms, totals.sums)
+        times = np.astype(pulls.times, totals.sums.dtype)
+        counts = accumulate(np.asarray(state.counts, copy=True), pulls.arms, times)
+        sums = accumulate(np.asarray(state.sums, copy=True), pulls.arms, totals.sums)
         left = max(state.left - pulls.total, 0)
         return self._reject(replace(state, counts=counts, sums=sums, left=left))
 
     def recommend(self, state: Field) -> Array:
-        xp = namespace(state.counts)
         mean = _means(Tally(state.counts, state.sums, state.sums))
-        return xp.argmax(xp.where(state.active, mean, -xp.inf), axis=-1)
+        return np.argmax(np.where(state.active, mean, -np.inf), axis=-1)
 
     def _reject(self, state: Field) -> Field:
-        xp = namespace(state.counts)
-        mean = state.sums / xp.maximum(state.counts, xp.ones_like(state.counts))
-        worst = xp.argmin(xp.where(state.active, mean, xp.inf), axis=-1)
+        mean = state.sums / np.maximum(state.counts, np.ones_like(state.counts))
+        worst = np.argmin(np.where(state.active, mean, np.inf), axis=-1)
         pulled = pick(state.counts, worst)
-        others = state.active & (xp.arange(state.problem.arms, dtype=worst.dtype) != worst[..., None])
-        size = xp.count_nonzero(others, axis=-1) + 1
-        logbar = xp.reshape(xp.take(xp.asarray(_harmonics(state.problem.arms)), xp.reshape(size, (-1,))), size.shape)
-        inside = xp.sum(state.counts, axis=-1) - state.gone
-        beta = logbar * xp.maximum(inside, xp.ones_like(inside)) / (state.problem.budget - state.gone)
+        others = state.active & (np.arange(state.problem.arms, dtype=worst.dtype) != worst[..., None])
+        size = np.count_nonzero(others, axis=-1) + 1
+        logbar = np.reshape(np.take(np.asarray(_harmonics(state.problem.arms)), np.reshape(size, (-1,))), size.shape)
+        inside = np.sum(state.counts, axis=-1) - state.gone
+        beta = logbar * np.maximum(inside, np.ones_like(inside)) / (state.problem.budget - state.gone)
         spread = 1.0 if state.problem.noise_variance is None else 2 * state.problem.noise_variance**0.5
-        far = self.rival.level(mean, others) - pick(mean, worst) > spread * (1 / xp.sqrt(beta) - 1)
+        far = self.rival.level(mean, others) - pick(mean, worst) > spread * (1 / np.sqrt(beta) - 1)
         out = far & (pulled > state.bar) & (size > 2)
-        if not bool(xp.any(out)):
+        if not bool(np.any(out)):
             return state
         return replace(
             state,
-            active=xp.where(out[..., None], others, state.active),
-            gone=xp.where(out, state.gone + pulled, state.gone),
-            bar=xp.where(out, pulled, state.bar),
+            active=np.where(out[..., None], others, state.active),
+            gone=np.where(out, state.gone + pulled, state.gone),
+            bar=np.where(out, pulled, state.bar),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+from bestarm.core import Array, Problem, Pulls, Random, Totals
 from bestarm.errors import InputError
 from bestarm.policies.belief import LinearPrior, root
 from bestarm.policies.rules import EachOnce, Race, heard, known_noise, less_pulled, once, put, telling_arm
@@ -57,12 +57,11 @@ class LeastRatio:
 
     def choose(self, state: "Ambiguity", i: Array, j: Array) -> Array:
         counts = state.belief.counts
-        xp = namespace(counts)
-        shares = xp.asarray(state.memory.of(np.asarray(i), np.asarray(j)), dtype=counts.dtype)
+        shares = np.asarray(state.memory.of(np.asarray(i), np.asarray(j)), dtype=counts.dtype)
         needed = shares > 0
-        ratio = counts / xp.where(needed, shares, xp.ones_like(shares))
-        arm = xp.argmin(xp.where(needed, ratio, xp.inf * xp.ones_like(ratio)), axis=-1)
-        return xp.where(xp.any(needed, axis=-1), arm, less_pulled(counts, i, j))
+        ratio = counts / np.where(needed, shares, np.ones_like(shares))
+        arm = np.argmin(np.where(needed, ratio, np.inf), axis=-1)
+        return np.where(np.any(needed, axis=-1), arm, less_pulled(counts, i, j))
 
 
 @dataclass(frozen=True)
@@ -110,24 +109,22 @@ class LinGapE:
 
     def recommend(self, state: Ambiguity) -> Array:
         mean = state.belief.mean
-        return namespace(mean).argmax(mean, axis=-1)
+        return np.argmax(mean, axis=-1)
 
     def pair(self, state: Ambiguity) -> tuple[Array, Array]:
         """Return the leader i and its most ambiguous rival j, each `(...)`."""
         belief = state.belief
-        xp = namespace(belief.mean)
-        i = xp.argmax(belief.mean, axis=-1)
+        i = np.argmax(belief.mean, axis=-1)
         index = root(belief.distances(i))
         index *= self.radius(state)[..., None]
         index += belief.mean
-        return i, xp.argmax(put(index, i, -xp.inf), axis=-1)
+        return i, np.argmax(put(index, i, -np.inf), axis=-1)
 
     def radius(self, state: Ambiguity) -> Array:
         """Return C `(...)`, times `width`."""
-        xp = namespace(state.belief.mean)
         sigma = sqrt(known_noise(state.problem, self.noise_variance, "LinGapE"))
         doubt = 2 * log(state.problem.arms**2 / self.delta) + state.belief.information
-        return self.width * (sigma * xp.sqrt(doubt) + sqrt(self.ridge) * self.bound)
+        return self.width * (sigma * np.sqrt(doubt) + sqrt(self.ridge) * self.bound)
 
 
 def least_norm_weights(features: Any, y: Any) -> Any:

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
 from bestarm.errors import InputError
 from bestarm.linalg import pick, tally
 from bestarm.policies.rules import Answer, BestEstimate, EachOnce, known_noise, once, put
@@ -33,14 +35,13 @@ class SampleVariances:
     prior: float = 2.0
 
     def variances(self, problem: Problem, tally: Tally) -> Array:
-        xp = namespace(tally.sums)
-        one = xp.ones_like(tally.counts)
-        square = tally.squares - tally.sums**2 / xp.maximum(tally.counts, one)
-        square = xp.maximum(square, xp.zeros_like(square))
-        freedom = xp.maximum(tally.counts - 1, xp.zeros_like(one))
-        total = xp.maximum(xp.sum(freedom, axis=-1, keepdims=True), xp.ones_like(one[..., :1]))
-        pooled = xp.sum(square, axis=-1, keepdims=True) / total
-        pooled = xp.where(pooled > 0, pooled, xp.ones_like(pooled))
+        one = np.ones_like(tally.counts)
+        square = tally.squares - tally.sums**2 / np.maximum(tally.counts, one)
+        square = np.maximum(square, np.zeros_like(square))
+        freedom = np.maximum(tally.counts - 1, np.zeros_like(one))
+        total = np.maximum(np.sum(freedom, axis=-1, keepdims=True), np.ones_like(one[..., :1]))
+        pooled = np.sum(square, axis=-1, keepdims=True) / total
+        pooled = np.where(pooled > 0, pooled, np.ones_like(pooled))
         return (square + self.prior * pooled) / (freedom + self.prior)
 
 
@@ -50,7 +51,7 @@ class KnownVariance:
 
     def variances(self, problem: Problem, tally: Tally) -> Array:
         noise = known_noise(problem, None, "OCBA with KnownVariance")
-        return namespace(tally.sums).ones_like(tally.sums) * (noise or 1.0)
+        return np.ones_like(tally.sums) * (noise or 1.0)
 
 
 def shares(mean: Array, variance: Array) -> Array:
@@ -62,16 +63,15 @@ def shares(mean: Array, variance: Array) -> Array:
     >>> shares(np.array([2.0, 1.0, 0.0]), np.ones(3)).round(4)  # N_2 = N_1/4 and N_0 = √(1 + 1/16) N_1
     array([0.4519, 0.4384, 0.1096])
     """
-    xp = namespace(mean)
-    best = xp.argmax(mean, axis=-1)
+    best = np.argmax(mean, axis=-1)
     gap = (pick(mean, best)[..., None] - mean) ** 2
-    furthest = xp.max(gap, axis=-1, keepdims=True)
-    floor = xp.where(furthest > 0, SMALLEST * furthest, xp.ones_like(furthest))
-    ratio = put(variance / xp.maximum(gap, floor), best, 0.0)
-    ratio = ratio / xp.max(ratio, axis=-1, keepdims=True)
-    first = xp.sqrt(pick(variance, best) * xp.sum(ratio**2 / variance, axis=-1))
+    furthest = np.max(gap, axis=-1, keepdims=True)
+    floor = np.where(furthest > 0, SMALLEST * furthest, np.ones_like(furthest))
+    ratio = put(variance / np.maximum(gap, floor), best, 0.0)
+    ratio = ratio / np.max(ratio, axis=-1, keepdims=True)
+    first = np.sqrt(pick(variance, best) * np.sum(ratio**2 / variance, axis=-1))
     ratio = put(ratio, best, first)
-    return ratio / xp.sum(ratio, axis=-1, keepdims=True)
+    return ratio / np.sum(ratio, axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class OCBA:
             raise InputError(f"first must be at least 1 pull an arm; given {self.first}")
 
     def start(self, problem: Problem) -> Census:
-        zero = namespace(problem.features).zeros_like(problem.features[..., 0])
+        zero = np.zeros_like(problem.features[..., 0])
         return Census(problem, Tally(zero, zero, zero), 0)
 
     def ask(self, state: Census, rng: Random) -> Pulls | None:
@@ -106,9 +106,8 @@ class OCBA:
             assert pulls is not None
             return replace(pulls, times=pulls.times * max(1, min(self.first, problem.budget // problem.arms)))
         counts = state.tally.counts
-        xp = namespace(counts)
         goal = shares(self._mean(state), self.scatter.variances(problem, state.tally)) * (state.spent + 1)
-        return once(xp.argmax(goal - counts, axis=-1))
+        return once(np.argmax(goal - counts, axis=-1))
 
     def tell(self, state: Census, pulls: Pulls, totals: Totals) -> Census:
         news = tally(pulls, totals, state.problem.arms)
@@ -120,8 +119,7 @@ class OCBA:
     def _mean(self, state: Census) -> Array:
         """Return sample means; an arm never pulled is taken to be as bad as the worst one."""
         counts, sums = state.tally.counts, state.tally.sums
-        xp = namespace(sums)
         seen = counts > 0
-        mean = sums / xp.where(seen, counts, xp.ones_like(counts))
-        worst = xp.min(xp.where(seen, mean, xp.inf * xp.ones_like(mean)), axis=-1, keepdims=True)
-        return xp.where(seen, mean, xp.where(xp.isfinite(worst), worst, xp.zeros_like(worst)))
+        mean = sums / np.where(seen, counts, np.ones_like(counts))
+        worst = np.min(np.where(seen, mean, np.inf), axis=-1, keepdims=True)
+        return np.where(seen, mean, np.where(np.isfinite(worst), worst, np.zeros_like(worst)))

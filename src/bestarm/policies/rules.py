@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+from bestarm.core import Array, Problem, Pulls, Random, Totals
 from bestarm.errors import InputError
 from bestarm.linalg import pick
 from bestarm.policies.belief import Belief, root
@@ -38,7 +38,7 @@ def heard(state: R, pulls: Pulls, totals: Totals) -> R:
 def once(arm: Array) -> Pulls:
     """Return the request for one pull of `arm` `(...)`."""
     arms = arm[..., None]
-    return Pulls(arms, namespace(arms).ones_like(arms))
+    return Pulls(arms, np.ones_like(arms))
 
 
 def known_noise(problem: Problem, given: float | None, name: str) -> float:
@@ -66,9 +66,8 @@ def put(values: Array, index: Array, new: Any) -> Array:
         lead = tuple(np.indices(np.shape(index), sparse=True)) if np.ndim(index) else ()
         changed[(*lead, index)] = new
         return changed
-    xp = namespace(values)
-    there = xp.arange(values.shape[-1], dtype=index.dtype) == index[..., None]
-    return xp.where(there, xp.asarray(new, dtype=values.dtype)[..., None], values)
+    there = np.arange(values.shape[-1], dtype=index.dtype) == index[..., None]
+    return np.where(there, np.asarray(new, dtype=values.dtype)[..., None], values)
 
 
 def best_other(values: Array) -> Array:
@@ -77,16 +76,15 @@ def best_other(values: Array) -> Array:
     >>> best_other(np.array([1.0, 5.0, 3.0]))
     array([5., 3., 5.])
     """
-    xp = namespace(values)
-    first = xp.argmax(values, axis=-1)
-    rest = put(values, first, -xp.inf)
-    second = pick(rest, xp.argmax(rest, axis=-1))
-    return put(xp.broadcast_to(pick(values, first)[..., None], values.shape), first, second)
+    first = np.argmax(values, axis=-1)
+    rest = put(values, first, -np.inf)
+    second = pick(rest, np.argmax(rest, axis=-1))
+    return put(np.broadcast_to(pick(values, first)[..., None], values.shape), first, second)
 
 
 def less_pulled(counts: Array, i: Array, j: Array) -> Array:
     """Return whichever of arms `i` and `j` `(...)` was pulled less often; i when equally often."""
-    return namespace(counts).where(pick(counts, j) < pick(counts, i), j, i)
+    return np.where(pick(counts, j) < pick(counts, i), j, i)
 
 
 def telling_arm(belief: Belief, i: Array, j: Array) -> Array:
@@ -97,10 +95,9 @@ def telling_arm(belief: Belief, i: Array, j: Array) -> Array:
     gain = belief.contrast(i, j)
     gain *= gain
     gain /= belief.noise + belief.variance
-    xp = namespace(gain)
-    arm = xp.argmax(gain, axis=-1)
+    arm = np.argmax(gain, axis=-1)
     same = pick(gain, arm) <= 1e-24 * pick(belief.variance, i)  # the square of a difference that is rounding error
-    return xp.where(same, less_pulled(belief.counts, i, j), arm)
+    return np.where(same, less_pulled(belief.counts, i, j), arm)
 
 
 class Answer(Protocol):
@@ -120,7 +117,7 @@ class BestEstimate:
     """
 
     def arm(self, counts: Array, mean: Array) -> Array:
-        return namespace(mean).argmax(mean, axis=-1)
+        return np.argmax(mean, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -132,9 +129,8 @@ class MostPulled:
     """
 
     def arm(self, counts: Array, mean: Array) -> Array:
-        xp = namespace(mean)
-        most = counts == xp.max(counts, axis=-1, keepdims=True)
-        return xp.argmax(xp.where(most, mean, -xp.inf * xp.ones_like(mean)), axis=-1)
+        most = counts == np.max(counts, axis=-1, keepdims=True)
+        return np.argmax(np.where(most, mean, -np.inf), axis=-1)
 
 
 class FirstPulls(Protocol):
@@ -156,13 +152,12 @@ class EachOnce:
     """Each arm once; a random B of them if the budget B is smaller than that."""
 
     def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
-        xp = namespace(problem.features)
         shape = (*problem.batch, problem.arms)
         if problem.budget >= problem.arms:
-            arms = xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), shape)
+            arms = np.broadcast_to(np.arange(problem.arms, dtype=np.int64), shape)
         else:
-            arms = xp.argsort(xp.asarray(rng.random(shape)), axis=-1)[..., : problem.budget]
-        return Pulls(arms, xp.ones_like(arms))
+            arms = np.argsort(rng.random(shape), axis=-1)[..., : problem.budget]
+        return Pulls(arms, np.ones_like(arms))
 
 
 @dataclass(frozen=True)
@@ -208,10 +203,9 @@ class Scene:
     @classmethod
     def of(cls, problem: Problem, ridge: float, noise_variance: float | None = None) -> "Scene":
         x = problem.features
-        xp = namespace(x)
         noise = noise_variance if noise_variance is not None else problem.noise_variance
-        longest = xp.sqrt(xp.max(xp.vecdot(x, x), axis=-1))
-        return cls(noise, problem.budget, x.shape[-1] * xp.ones_like(longest), ridge, longest)
+        longest = np.sqrt(np.max(np.vecdot(x, x), axis=-1))
+        return cls(noise, problem.budget, x.shape[-1] * np.ones_like(longest), ridge, longest)
 
     @property
     def sigma(self) -> float:
@@ -279,9 +273,8 @@ class OFUL:
     bound: float = 1.0
 
     def of(self, scene: Scene, spent: int) -> Array | float:
-        xp = namespace(scene.longest)
         inside = (1 + spent * scene.longest**2 / scene.ridge) / self.delta
-        return scene.sigma * xp.sqrt(scene.dimension * xp.log(inside)) + sqrt(scene.ridge) * self.bound
+        return scene.sigma * np.sqrt(scene.dimension * np.log(inside)) + sqrt(scene.ridge) * self.bound
 
 
 @dataclass(frozen=True)
@@ -295,7 +288,6 @@ class Li2017:
     delta: float | None = None
 
     def of(self, scene: Scene, spent: int) -> Array | float:
-        xp = namespace(scene.dimension)
         half = scene.dimension / 2
         delta = self.delta if self.delta is not None else 1 / scene.budget
-        return scene.sigma / self.slope * xp.sqrt(half * xp.log(1 + scene.budget / half) + log(1 / delta))
+        return scene.sigma / self.slope * np.sqrt(half * np.log(1 + scene.budget / half) + log(1 / delta))

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from math import ceil, pi
 
-from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
 from bestarm.errors import InputError
 from bestarm.kernels import Kernel, Matern, squared_distances
 from bestarm.linalg import matvec, pick, tally
@@ -61,14 +63,13 @@ class Thompson:
             raise InputError(f"share must be more than 0 and at most 1; given {self.share}")
 
     def start(self, problem: Problem) -> Process:
-        xp = namespace(problem.features)
         x = _by_distance(problem.features)
         correlation = self.kernel(x, x)
-        values, vectors = xp.linalg.eigh(correlation)
-        roots = xp.sqrt(xp.maximum(values, xp.zeros_like(values)))
-        root = (vectors * roots[..., None, :]) @ xp.matrix_transpose(vectors)
-        zero = xp.zeros_like(x[..., 0])
-        one = xp.ones_like(zero[..., 0])
+        values, vectors = np.linalg.eigh(correlation)
+        roots = np.sqrt(np.maximum(values, np.zeros_like(values)))
+        root = (vectors * roots[..., None, :]) @ np.matrix_transpose(vectors)
+        zero = np.zeros_like(x[..., 0])
+        one = np.ones_like(zero[..., 0])
         known = Tally(zero, zero, zero)
         return Process(problem, correlation, root, known, 0, 1, Full(correlation, correlation), one, one)
 
@@ -76,16 +77,15 @@ class Thompson:
         problem = state.problem
         if state.spent >= problem.budget or problem.arms == 1:
             return None
-        xp = namespace(problem.features)
         shape = (*problem.batch, problem.arms)
         if state.spent == 0:
             first = min(problem.arms, ceil(self.share * problem.budget))
-            arms = xp.argsort(xp.asarray(rng.random(shape)), axis=-1)[..., :first]
-            return Pulls(arms, xp.ones_like(arms))
+            arms = np.argsort(rng.random(shape), axis=-1)[..., :first]
+            return Pulls(arms, np.ones_like(arms))
         # Box and Muller: two uniform numbers make two normal ones
-        radius = xp.sqrt(-2 * xp.log1p(-xp.asarray(rng.random(shape))))
-        angle = 2 * pi * xp.asarray(rng.random(shape))
-        return once(xp.argmax(self.draw(state, radius * xp.cos(angle), radius * xp.sin(angle)), axis=-1))
+        radius = np.sqrt(-2 * np.log1p(-rng.random(shape)))
+        angle = 2 * pi * rng.random(shape)
+        return once(np.argmax(self.draw(state, radius * np.cos(angle), radius * np.sin(angle)), axis=-1))
 
     def tell(self, state: Process, pulls: Pulls, totals: Totals) -> Process:
         known = state.tally + tally(pulls, totals, state.problem.arms)
@@ -97,8 +97,7 @@ class Thompson:
         columns = pulls.arms.shape[-1]
         if columns > state.problem.arms:
             return replace(state, covariance=covariance.refit(known.counts, known.sums, 1.0)[0])
-        xp = namespace(known.counts)
-        times = xp.astype(pulls.times, known.counts.dtype)
+        times = np.astype(pulls.times, known.counts.dtype)
         for j in range(columns):
             direction = covariance.direction(pulls.arms[..., j])
             spread = 1 + times[..., j] * pick(direction, pulls.arms[..., j])
@@ -107,44 +106,40 @@ class Thompson:
 
     def recommend(self, state: Process) -> Array:
         middle = _times(state.covariance, _centred(state.tally))
-        return namespace(middle).argmax(middle, axis=-1)
+        return np.argmax(middle, axis=-1)
 
     def draw(self, state: Process, one: Array, two: Array) -> Array:
         """Return a draw from the posterior of the centred means `(..., K)`, made of normal numbers `(..., K)` each."""
-        xp = namespace(one)
         known = state.tally
-        prior = matvec(state.root, one) * xp.sqrt(state.ratio * state.noise)[..., None]
-        blur = xp.sqrt(known.counts * state.noise[..., None]) * two
+        prior = matvec(state.root, one) * np.sqrt(state.ratio * state.noise)[..., None]
+        blur = np.sqrt(known.counts * state.noise[..., None]) * two
         return prior + _times(state.covariance, _centred(known) - known.counts * prior - blur)
 
 
 def _by_distance(features: Array) -> Array:
     """Return features `(..., K, d)` standardised, the median distance of two arms being 1; equal arms stay equal."""
-    xp = namespace(features)
-    x = features - xp.mean(features, axis=-2, keepdims=True)
-    spread = xp.sqrt(xp.mean(x * x, axis=-2, keepdims=True))
-    size = xp.max(xp.abs(features), axis=-2, keepdims=True)
+    x = features - np.mean(features, axis=-2, keepdims=True)
+    spread = np.sqrt(np.mean(x * x, axis=-2, keepdims=True))
+    size = np.max(np.abs(features), axis=-2, keepdims=True)
     varies = spread > 1e-12 * size
-    x = xp.where(varies, x / xp.where(varies, spread, xp.ones_like(spread)), xp.zeros_like(x))
+    x = np.where(varies, x / np.where(varies, spread, np.ones_like(spread)), np.zeros_like(x))
     arms = features.shape[-2]
-    apart = xp.sort(xp.reshape(squared_distances(x, x), (*features.shape[:-2], arms * arms)), axis=-1)
-    middle = xp.sqrt(apart[..., min((arms * arms + arms) // 2, arms * arms - 1)])  # K zeros, then each pair twice
-    return x / xp.where(middle > 0, middle, xp.ones_like(middle))[..., None, None]
+    apart = np.sort(np.reshape(squared_distances(x, x), (*features.shape[:-2], arms * arms)), axis=-1)
+    middle = np.sqrt(apart[..., min((arms * arms + arms) // 2, arms * arms - 1)])  # K zeros, then each pair twice
+    return x / np.where(middle > 0, middle, np.ones_like(middle))[..., None, None]
 
 
 def _centred(known: Tally) -> Array:
     """Return the sums `(..., K)` of rewards less their mean over all pulls."""
-    xp = namespace(known.counts)
-    count = xp.maximum(xp.sum(known.counts, axis=-1), xp.ones_like(known.counts[..., 0]))
-    return known.sums - known.counts * (xp.sum(known.sums, axis=-1) / count)[..., None]
+    count = np.maximum(np.sum(known.counts, axis=-1), np.ones_like(known.counts[..., 0]))
+    return known.sums - known.counts * (np.sum(known.sums, axis=-1) / count)[..., None]
 
 
 def _times(covariance: Full, vector: Array) -> Array:
     """Return C v `(..., K)`."""
-    xp = namespace(vector)
     total = matvec(covariance.now, vector)
     for u in covariance.pending:
-        total = total - u * xp.vecdot(u, vector)[..., None]
+        total = total - u * np.vecdot(u, vector)[..., None]
     return total
 
 
@@ -155,33 +150,32 @@ def _chosen(state: Process) -> Process:
     n σ² = W + Σ (U'r)² / (1 + gΛ) and W is the scatter of rewards about the means of their arms.
     """
     known = state.tally
-    xp = namespace(known.counts)
     pulled = known.counts > 0
-    counts = xp.where(pulled, known.counts, xp.ones_like(known.counts))
-    within = xp.sum(known.squares - known.sums * known.sums / counts, axis=-1)
-    weight = xp.sqrt(known.counts)
-    values, vectors = xp.linalg.eigh(state.correlation * weight[..., :, None] * weight[..., None, :])
-    values = xp.maximum(values, xp.zeros_like(values))
-    turned = matvec(xp.matrix_transpose(vectors), _centred(known) / xp.sqrt(counts))
-    size = xp.sum(known.counts, axis=-1)
-    total = xp.sum(known.squares, axis=-1)
-    least = 1e-12 * xp.where(total > 0, total, xp.ones_like(total))
+    counts = np.where(pulled, known.counts, np.ones_like(known.counts))
+    within = np.sum(known.squares - known.sums * known.sums / counts, axis=-1)
+    weight = np.sqrt(known.counts)
+    values, vectors = np.linalg.eigh(state.correlation * weight[..., :, None] * weight[..., None, :])
+    values = np.maximum(values, np.zeros_like(values))
+    turned = matvec(np.matrix_transpose(vectors), _centred(known) / np.sqrt(counts))
+    size = np.sum(known.counts, axis=-1)
+    total = np.sum(known.squares, axis=-1)
+    least = 1e-12 * np.where(total > 0, total, np.ones_like(total))
     best = None
     for ratio in RATIOS:
         shrunk = 1 + ratio * values
-        scatter = xp.maximum(
-            xp.maximum(within, xp.zeros_like(within)) + xp.sum(turned * turned / shrunk, axis=-1), least
+        scatter = np.maximum(
+            np.maximum(within, np.zeros_like(within)) + np.sum(turned * turned / shrunk, axis=-1), least
         )
-        score = -xp.sum(xp.log(shrunk), axis=-1) - size * xp.log(scatter)
+        score = -np.sum(np.log(shrunk), axis=-1) - size * np.log(scatter)
         if best is None:
-            best, chosen, noise = score, ratio * xp.ones_like(score), scatter / size
+            best, chosen, noise = score, ratio * np.ones_like(score), scatter / size
             continue
         better = score > best
-        best = xp.where(better, score, best)
-        chosen = xp.where(better, ratio * xp.ones_like(score), chosen)
-        noise = xp.where(better, scatter / size, noise)
+        best = np.where(better, score, best)
+        chosen = np.where(better, ratio * np.ones_like(score), chosen)
+        noise = np.where(better, scatter / size, noise)
     prior = state.correlation * chosen[..., None, None]
     covariance = Full(prior, prior).refit(known.counts, known.sums, 1.0)[0]
     # rewards that are all the same say nothing of their scale
     same = noise <= 2 * least / size
-    return replace(state, covariance=covariance, ratio=chosen, noise=xp.where(same, xp.ones_like(noise), noise))
+    return replace(state, covariance=covariance, ratio=chosen, noise=np.where(same, np.ones_like(noise), noise))

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Problem, Pulls, Random, Totals
 from bestarm.designs.optimal import Multiplicative, WolfeAtwood
 from bestarm.designs.protocols import Design, Rounded
 from bestarm.designs.rounding import AutoRound
@@ -28,13 +30,12 @@ class Closest:
 
     def against(self, leader: Array, state: Race) -> Array:
         belief = state.belief
-        xp = namespace(belief.mean)
         spread = belief.distances(leader)
         apart = spread > 1e-12 * (belief.variance + pick(belief.variance, leader)[..., None])
         behind = pick(belief.mean, leader)[..., None] - belief.mean
-        far = float(xp.finfo(spread.dtype).max) * xp.ones_like(spread)
-        cost = xp.where(apart, behind * behind / xp.where(apart, spread, xp.ones_like(spread)), far)
-        return xp.argmin(put(cost, leader, xp.inf), axis=-1)
+        far = float(np.finfo(spread.dtype).max) * np.ones_like(spread)
+        cost = np.where(apart, behind * behind / np.where(apart, spread, np.ones_like(spread)), far)
+        return np.argmin(put(cost, leader, np.inf), axis=-1)
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ class Optimistic:
     def against(self, leader: Array, state: Race) -> Array:
         sigma = sqrt(known_noise(state.problem, self.noise_variance, "the challenger Optimistic"))
         index = state.belief.mean + self.times * sigma * root(state.belief.distances(leader))
-        xp = namespace(index)
-        return xp.argmax(put(index, leader, -xp.inf), axis=-1)
+        return np.argmax(put(index, leader, -np.inf), axis=-1)
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,9 @@ class TopTwo:
     def pair(self, state: Race) -> tuple[Array, Array]:
         """Return the leader and its challenger, each `(...)`."""
         mean = state.belief.mean
-        leader = namespace(mean).argmax(mean, axis=-1)
+        leader = np.argmax(mean, axis=-1)
         return leader, self.challenger.against(leader, state)
 
     def _design(self, problem: Problem, pulls: int, rng: Random) -> Pulls:
-        xp = namespace(problem.features)
         times = self.design.allocate(Candidates.of(problem.features), pulls, rng)
-        return Pulls(xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), times.shape), times)
+        return Pulls(np.broadcast_to(np.arange(problem.arms, dtype=np.int64), times.shape), times)

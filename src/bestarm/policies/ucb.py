@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
 from bestarm.linalg import Candidates, matvec, moment, rank, tally
 from bestarm.models.glm import FAR, LONGEST, Logistic, MeanFunction
 from bestarm.policies.belief import Belief, LinearPrior, Prior
@@ -59,7 +61,7 @@ class LinUCB:
         if state.over:
             return None
         index = self.index(state)
-        return once(namespace(index).argmax(index, axis=-1))
+        return once(np.argmax(index, axis=-1))
 
     def tell(self, state: Hope, pulls: Pulls, totals: Totals) -> Hope:
         return heard(state, pulls, totals)
@@ -118,20 +120,18 @@ class RandomUntil:
     def random(self, state: Slope, rng: Random) -> Array | None:
         if state.spent >= self.share * state.problem.budget:
             return None
-        xp = namespace(state.theta)
-        draws = xp.asarray(rng.random((*state.problem.batch, state.problem.arms)))
-        return xp.argmax(draws, axis=-1)
+        draws = rng.random((*state.problem.batch, state.problem.arms))
+        return np.argmax(draws, axis=-1)
 
     def goes_on(self, state: Slope) -> Array:
-        xp = namespace(state.theta)
-        none = xp.zeros(state.problem.batch, dtype=xp.bool)
-        if state.spent >= self.share * state.problem.budget or not bool(xp.any(state.exploring)):
+        none = np.zeros(state.problem.batch, dtype=np.bool)
+        if state.spent >= self.share * state.problem.budget or not bool(np.any(state.exploring)):
             return none
         x = state.problem.features
-        V = xp.matrix_transpose(x) @ (x * state.tally.counts[..., None])
-        values = xp.linalg.eigvalsh(V)
-        place = x.shape[-1] - xp.astype(rank(state.coordinates), xp.int64)
-        least = xp.take_along_axis(values, xp.clip(place, 0, x.shape[-1] - 1)[..., None], axis=-1)[..., 0]
+        V = np.matrix_transpose(x) @ (x * state.tally.counts[..., None])
+        values = np.linalg.eigvalsh(V)
+        place = x.shape[-1] - np.astype(rank(state.coordinates), np.int64)
+        least = np.take_along_axis(values, np.clip(place, 0, x.shape[-1] - 1)[..., None], axis=-1)[..., 0]
         return state.exploring & (least < self.least)
 
 
@@ -146,8 +146,7 @@ class Once:
         return None
 
     def goes_on(self, state: Slope) -> Array:
-        xp = namespace(state.theta)
-        return xp.zeros(state.problem.batch, dtype=xp.bool)
+        return np.zeros(state.problem.batch, dtype=np.bool)
 
 
 @dataclass(frozen=True)
@@ -176,19 +175,18 @@ class UCBGLM:
     noise_variance: float | None = None
 
     def start(self, problem: Problem) -> Slope:
-        xp = namespace(problem.features)
         z = Candidates.of(problem.features).coordinates
-        zero = xp.zeros_like(z[..., 0])
-        scene = replace(Scene.of(problem, self.ridge, self.noise_variance), dimension=xp.maximum(rank(z), 1.0))
+        zero = np.zeros_like(z[..., 0])
+        scene = replace(Scene.of(problem, self.ridge, self.noise_variance), dimension=np.maximum(rank(z), 1.0))
         self.radius.of(scene, 0)  # refuses now what it would refuse later
-        everyone = xp.ones(problem.batch, dtype=xp.bool)
+        everyone = np.ones(problem.batch, dtype=np.bool)
         return Slope(
             problem=problem,
             belief=_vague(z, self.ridge),
             spent=0,
             scene=scene,
             coordinates=z,
-            theta=xp.zeros_like(z[..., 0, :]),
+            theta=np.zeros_like(z[..., 0, :]),
             tally=Tally(zero, zero, zero),
             exploring=everyone,
         )
@@ -200,10 +198,9 @@ class UCBGLM:
         if first is not None:
             return first
         index = self.predictor(state) + optimism(self.radius, self.width, state)
-        xp = namespace(index)
-        arm = xp.argmax(index, axis=-1)
+        arm = np.argmax(index, axis=-1)
         random = self.exploration.random(state, rng)
-        return once(arm if random is None else xp.where(state.exploring, random, arm))
+        return once(arm if random is None else np.where(state.exploring, random, arm))
 
     def tell(self, state: Slope, pulls: Pulls, totals: Totals) -> Slope:
         news = tally(pulls, totals, state.problem.arms)
@@ -223,46 +220,42 @@ class UCBGLM:
         return matvec(state.coordinates, state.theta)
 
     def _climb(self, state: Slope) -> Array:
-        xp = namespace(state.theta)
         theta = state.theta
-        size = xp.sum(state.tally.counts, axis=-1)
+        size = np.sum(state.tally.counts, axis=-1)
         for _ in range(self.steps):
             gradient, hessian = self._slopes(state, theta)
-            still = xp.max(xp.abs(gradient), axis=-1) > 1e-9 * size
-            if not bool(xp.any(still)):
+            still = np.max(np.abs(gradient), axis=-1) > 1e-9 * size
+            if not bool(np.any(still)):
                 break
-            theta = xp.where(still[..., None], self._step(state, theta, gradient, hessian), theta)
+            theta = np.where(still[..., None], self._step(state, theta, gradient, hessian), theta)
         return theta
 
     def _slopes(self, state: Slope, theta: Array) -> tuple[Array, Array]:
-        xp = namespace(theta)
         z, known = state.coordinates, state.tally
-        at = xp.clip(matvec(z, theta), -FAR, FAR)
-        gradient = matvec(xp.matrix_transpose(z), known.sums - known.counts * self.link.value(at))
-        hessian = moment(z, known.counts * self.link.slope(at)) + self.ridge * xp.eye(z.shape[-1], dtype=z.dtype)
+        at = np.clip(matvec(z, theta), -FAR, FAR)
+        gradient = matvec(np.matrix_transpose(z), known.sums - known.counts * self.link.value(at))
+        hessian = moment(z, known.counts * self.link.slope(at)) + self.ridge * np.eye(z.shape[-1], dtype=z.dtype)
         return gradient - self.ridge * theta, hessian
 
     def _step(self, state: Slope, theta: Array, gradient: Array, hessian: Array) -> Array:
         """Return θ after a Newton step, halved until the penalised likelihood does not fall."""
-        xp = namespace(theta)
-        step = xp.linalg.solve(hessian, gradient[..., None])[..., 0]
-        reach = xp.max(xp.abs(matvec(state.coordinates, step)), axis=-1)
-        one = xp.ones_like(reach)
-        length = xp.minimum(LONGEST / xp.maximum(reach, one), one)
+        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
+        reach = np.max(np.abs(matvec(state.coordinates, step)), axis=-1)
+        one = np.ones_like(reach)
+        length = np.minimum(LONGEST / np.maximum(reach, one), one)
         before = self._likelihood(state, theta)
         for _ in range(20):
             moved = theta + length[..., None] * step
-            worse = self._likelihood(state, moved) < before - 1e-12 * (1 + xp.abs(before))
-            if not bool(xp.any(worse)):
+            worse = self._likelihood(state, moved) < before - 1e-12 * (1 + np.abs(before))
+            if not bool(np.any(worse)):
                 break
-            length = xp.where(worse, length / 2, length)
+            length = np.where(worse, length / 2, length)
         return moved
 
     def _likelihood(self, state: Slope, theta: Array) -> Array:
-        xp = namespace(theta)
-        at = xp.clip(matvec(state.coordinates, theta), -FAR, FAR)
-        gain = xp.sum(state.tally.sums * at - state.tally.counts * self.link.integral(at), axis=-1)
-        return gain - self.ridge / 2 * xp.vecdot(theta, theta)
+        at = np.clip(matvec(state.coordinates, theta), -FAR, FAR)
+        gain = np.sum(state.tally.sums * at - state.tally.counts * self.link.integral(at), axis=-1)
+        return gain - self.ridge / 2 * np.vecdot(theta, theta)
 
 
 def _vague(coordinates: Array, ridge: float) -> Belief:
