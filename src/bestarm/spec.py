@@ -1,12 +1,13 @@
 """Frozen values as plain dicts and back, for JSON and TOML: how a policy is written down."""
 
 import math
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from inspect import signature
+from inspect import getdoc, signature
 from pkgutil import walk_packages
 from typing import Any
 
@@ -14,11 +15,21 @@ import numpy as np
 
 from bestarm.errors import InputError, UnknownNameError
 from bestarm.policies import earlier
+from bestarm.policies.sequential import EachOnce
 
 ALIASES: dict[str, Callable[..., Any]] = {  # names that parts had in earlier versions, and what makes them today
+    "BayesGap": earlier.bayesgap,
     "CeilElimination": earlier.ceil_elimination,
+    "ContinuousRejects": earlier.continuous_rejects,
     "Elimination": earlier.elimination,
+    "LinGapE": earlier.lingape,
+    "LinUCB": earlier.linucb,
+    "OCBA": earlier.ocba,
+    "Once": EachOnce,
     "SuccessiveRejects": earlier.successive_rejects,
+    "Thompson": earlier.thompson,
+    "TopTwo": earlier.top_two,
+    "UCBGLM": earlier.ucb_glm,
 }
 GROUPS = tuple(f"bestarm.{kind}" for kind in ("policies", "models", "laws", "designs", "worlds"))  # of entry points
 RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
@@ -108,6 +119,38 @@ def changed(part: Any, setting: str, value: Any, name: str | None = None) -> Any
 def _replaced(part: Any, where: str, value: Any) -> Any:
     name, _, rest = where.partition(".")
     return replace(part, **{name: _replaced(getattr(part, name), rest, value) if rest else value})
+
+
+def expression(part: Any) -> str:
+    """Return a part as one would type it: what is as it is by default is left out.
+
+    >>> from bestarm.policies.schedules import EvenStages
+    >>> expression(EvenStages(eta=4.0))
+    'EvenStages(eta=4.0)'
+    """
+    if isinstance(part, tuple):
+        return "(" + "".join(f"{expression(item)}, " for item in part).rstrip(" ") + ")"
+    if not is_dataclass(part):
+        return f"float('{part}')" if isinstance(part, float) and not math.isfinite(part) else repr(part)
+    typed, by_place = [], True
+    for field in fields(part):
+        value = getattr(part, field.name)
+        by_place = by_place and (field.default is MISSING or is_dataclass(value))
+        if field.default is MISSING or value != field.default:
+            typed.append(("" if by_place else f"{field.name}=") + expression(value))
+        else:
+            by_place = False
+    return f"{type(part).__name__}({', '.join(typed)})"
+
+
+def equations(part: Any) -> list[str]:
+    """Return what a policy and the parts of its expression say they do: their docstrings, without examples."""
+    inner = [value for where, value in settings(part) if is_dataclass(value) and where.count(".") < 2]
+    said = []
+    for one in [part, *inner]:
+        words = re.sub(r"\n\s*\n", "\n", (getdoc(type(one)) or "").partition(">>>")[0].strip())
+        said.append(f"{type(one).__name__}: {words}")
+    return list(dict.fromkeys(said))
 
 
 def package_of(value: Any) -> str:

@@ -69,8 +69,9 @@ def tune(
     trials is the value.
 
     >>> from bestarm import instances
-    >>> from bestarm.policies.lingape import LinGapE
-    >>> found = tune(LinGapE(), "width", [1.0, 0.2], lambda n, rng: instances.static(3.0, replications=n), 64, 20, 1)
+    >>> from bestarm import catalog
+    >>> lingape = catalog.policy("lingape-greedy")
+    >>> found = tune(lingape, "width", [1.0, 0.2], lambda n, rng: instances.static(3.0, replications=n), 64, 20, 1)
     >>> [trial.value for trial in found.trials], found.best.accuracy
     ([1.0, 0.2], 1.0)
     """

@@ -10,12 +10,9 @@ from bestarm.designs.spread import Uniform
 from bestarm.designs.vertex import LineSearch, VertexDirection
 from bestarm.models.linear import Linear
 from bestarm.play import play
-from bestarm.policies.bayesgap import BayesGap
 from bestarm.policies.elimination import Elimination
-from bestarm.policies.lingape import LinGapE
-from bestarm.policies.rules import NoPulls
 from bestarm.policies.schedules import Dropped, EvenStages
-from bestarm.policies.ucb import LinUCB
+from bestarm.policies.sequential import NoPulls
 
 CELLS = {
     "adaptive K=16 B/K=20": (lambda r, rng: instances.adaptive(16, replications=r), 320),
@@ -48,10 +45,10 @@ GSE = {
 RIVALS = {
     "OD": catalog.policy("od-linbai"),
     "SH": catalog.policy("sequential-halving"),
-    "LinGapE-Gr": LinGapE(),
-    "x.2": LinGapE(width=0.2),
-    "LinUCB(2)": LinUCB(),
-    "BG-Lin": BayesGap(epsilon=1e-3, first=NoPulls()),
+    "LinGapE-Gr": catalog.policy("lingape-greedy"),
+    "x.2": catalog.policy("lingape-greedy", width=0.2),
+    "LinUCB(2)": catalog.policy("linucb"),
+    "BG-Lin": catalog.policy("bayesgap-lin", first=NoPulls()),
 }
 
 # Where ours differs from the reference for a reason (docs/deviations.md).

@@ -27,8 +27,8 @@ from bestarm.errors import InputError
 from bestarm.linalg import Candidates, one_hot, pick, row, rows, tally, top
 from bestarm.models.linear import Linear
 from bestarm.models.weighed import Weighed
+from bestarm.policies.choices import put
 from bestarm.policies.elimination import Elimination
-from bestarm.policies.rules import put
 from bestarm.structures.bases import standardised
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, structures
 from bestarm.structures.mixture import Mixture

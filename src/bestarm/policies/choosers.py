@@ -1,15 +1,13 @@
-"""LinGapE (Xu, Honda and Sugiyama 2018) at a fixed budget: compare the leader with its most ambiguous rival."""
+"""Which arm to pull to tell two arms apart: LinGapE's two ways (Xu, Honda and Sugiyama 2018)."""
 
-from dataclasses import dataclass, field
-from math import log, sqrt
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals
-from bestarm.errors import InputError
-from bestarm.policies.belief import LinearPrior, root
-from bestarm.policies.rules import EachOnce, Race, heard, known_noise, less_pulled, once, put, telling_arm
+from bestarm.core import Array
+from bestarm.policies.choices import less_pulled, most_telling
+from bestarm.policies.posteriors import NormalPosterior
 
 
 class Chooser(Protocol):
@@ -19,16 +17,9 @@ class Chooser(Protocol):
         """Return what is worth remembering about these arms."""
         ...
 
-    def choose(self, state: "Ambiguity", i: Array, j: Array) -> Array:
+    def choose(self, posterior: NormalPosterior, prepared: Any, i: Array, j: Array) -> Array:
         """Return the arm `(...)` to pull for x_i − x_j; where the two are alike, the less pulled of them."""
         ...
-
-
-@dataclass(frozen=True)
-class Ambiguity(Race):
-    """The state, with what the chooser remembers: results of a pure function, so no part of what is known."""
-
-    memory: Any = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -41,8 +32,8 @@ class GreedyArm:
     def prepare(self, features: Array) -> Any:
         return None
 
-    def choose(self, state: "Ambiguity", i: Array, j: Array) -> Array:
-        return telling_arm(state.belief, i, j)
+    def choose(self, posterior: NormalPosterior, prepared: Any, i: Array, j: Array) -> Array:
+        return most_telling(posterior, i, j)
 
 
 @dataclass(frozen=True)
@@ -55,76 +46,13 @@ class LeastRatio:
     def prepare(self, features: Array) -> Any:
         return Shares(np.asarray(features))
 
-    def choose(self, state: "Ambiguity", i: Array, j: Array) -> Array:
-        counts = state.belief.counts
-        shares = np.asarray(state.memory.of(np.asarray(i), np.asarray(j)), dtype=counts.dtype)
+    def choose(self, posterior: NormalPosterior, prepared: Any, i: Array, j: Array) -> Array:
+        counts = posterior.counts
+        shares = np.asarray(prepared.of(np.asarray(i), np.asarray(j)), dtype=counts.dtype)
         needed = shares > 0
         ratio = counts / np.where(needed, shares, np.ones_like(shares))
         arm = np.argmin(np.where(needed, ratio, np.inf), axis=-1)
         return np.where(np.any(needed, axis=-1), arm, less_pulled(counts, i, j))
-
-
-@dataclass(frozen=True)
-class LinGapE:
-    """Leader i = argmax x'θ, rival j = argmax (x_j − x_i)'θ + C |x_i − x_j|_{A⁻¹}; pull what tells them apart.
-
-    A = λI + Σ x x', θ = A⁻¹ Σ x y and C = σ √(2 log(K² det(A/λ)^½ / δ)) + √λ S, times `width`. Every arm is pulled once
-    first. With a fixed budget nothing stops the run early, so δ only says how much doubt counts against the estimates.
-
-    >>> policy = LinGapE(noise_variance=1.0)
-    >>> state = policy.start(Problem(np.eye(3), budget=4))
-    >>> pulls = policy.ask(state, np.random.default_rng(0))
-    >>> state = policy.tell(state, pulls, Totals(np.array([0.0, 2.0, -9.0]), np.array([0.0, 4.0, 81.0])))
-    >>> policy.ask(state, np.random.default_rng(0)).arms, int(policy.recommend(state))
-    (array([0]), 1)
-    """
-
-    chooser: Chooser = GreedyArm()
-    delta: float = 0.99
-    width: float = 1.0
-    ridge: float = 1.0
-    bound: float = 1.0
-    noise_variance: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.delta <= 1:
-            raise InputError(f"delta must lie in (0, 1]; given {self.delta}")
-        if not self.ridge > 0:
-            raise InputError(f"ridge must be positive; given {self.ridge}")
-
-    def start(self, problem: Problem) -> Ambiguity:
-        known_noise(problem, self.noise_variance, "LinGapE")
-        belief = LinearPrior(1 / self.ridge).belief(problem.features, 1.0)
-        return Ambiguity(problem, belief, 0, self.chooser.prepare(problem.features))
-
-    def ask(self, state: Ambiguity, rng: Random) -> Pulls | None:
-        if state.over:
-            return None
-        if state.spent == 0:
-            return EachOnce().pulls(state.problem, rng)
-        return once(self.chooser.choose(state, *self.pair(state)))
-
-    def tell(self, state: Ambiguity, pulls: Pulls, totals: Totals) -> Ambiguity:
-        return heard(state, pulls, totals)
-
-    def recommend(self, state: Ambiguity) -> Array:
-        mean = state.belief.mean
-        return np.argmax(mean, axis=-1)
-
-    def pair(self, state: Ambiguity) -> tuple[Array, Array]:
-        """Return the leader i and its most ambiguous rival j, each `(...)`."""
-        belief = state.belief
-        i = np.argmax(belief.mean, axis=-1)
-        index = root(belief.distances(i))
-        index *= self.radius(state)[..., None]
-        index += belief.mean
-        return i, np.argmax(put(index, i, -np.inf), axis=-1)
-
-    def radius(self, state: Ambiguity) -> Array:
-        """Return C `(...)`, times `width`."""
-        sigma = sqrt(known_noise(state.problem, self.noise_variance, "LinGapE"))
-        doubt = 2 * log(state.problem.arms**2 / self.delta) + state.belief.information
-        return self.width * (sigma * np.sqrt(doubt) + sqrt(self.ridge) * self.bound)
 
 
 def least_norm_weights(features: Any, y: Any) -> Any:

@@ -1,12 +1,12 @@
-"""Normal beliefs about the K means, tracked pull by pull.
+"""Posteriors of the K means, tracked pull by pull.
 
-A belief is the posterior of f = (f_1, .., f_K) given counts and sums, under a prior f ~ N(0, C_0) and rewards with
+A normal posterior is that of f = (f_1, .., f_K) given counts and sums, under a prior f ~ N(0, C_0) and rewards with
 variance σ². Pulling arm a c times with sum S moves it by one column of the covariance C:
 
     mean += C_a (S − c mean_a) / (σ² + c C_aa),    C −= c C_a C_a' / (σ² + c C_aa).
 
 What differs between models is only how C is held: d × d for linear means, K × K for a kernel, K for separate means.
-Ridge regression with A = λI + Σ x x' is the linear belief with σ² = 1 and prior variance 1/λ: then C = X A⁻¹ X'.
+Ridge regression with A = λI + Σ x x' is the linear posterior with σ² = 1 and prior variance 1/λ: then C = X A⁻¹ X'.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,14 +15,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bestarm.core import Array
+from bestarm.core import Array, Pulls, Totals
+from bestarm.errors import InputError
 from bestarm.kernels import Kernel
 from bestarm.linalg import accumulate, leverage, matvec, one_hot, pick, row
 from bestarm.structures.bases import power_of_two
 
 REFRESH = 256  # rank-one updates between two refits; the errors of so many stay near 1e-13
 VAGUE = 2.0**20  # standard deviations of the noise that the prior of a coefficient times its feature has at most
-PENDING = 16  # columns a kernel belief holds back before it subtracts them all in one product
+PENDING = 16  # columns a kernel posterior holds back before it subtracts them all in one product
 
 
 class Covariance(Protocol):
@@ -158,13 +159,13 @@ class Separate:
 
 
 @dataclass(frozen=True)
-class Belief:
-    """What is thought of K means after some pulls.
+class NormalPosterior:
+    """The normal distribution of K means given some pulls.
 
     >>> import numpy as np
-    >>> belief = LinearPrior(variance=1.0).belief(np.eye(2), noise=1.0)
-    >>> belief = belief.update(np.array([0]), np.array([3]), np.array([6.0]))
-    >>> belief.mean, belief.variance
+    >>> posterior = LinearPrior(variance=1.0).posterior(np.eye(2), noise=1.0)
+    >>> posterior = posterior.update(np.array([0]), np.array([3]), np.array([6.0]))
+    >>> posterior.mean, posterior.variance
     (array([1.5, 0. ]), array([0.25, 1.  ]))
     """
 
@@ -197,27 +198,31 @@ class Belief:
         """Return C_i − C_j `(..., K)`, the covariances of all means with the difference of arms `i` and `j` `(...)`."""
         return self.covariance.column(self.covariance.difference(i, j))
 
-    def update(self, arms: Array, times: Array, sums: Array) -> "Belief":
-        """Return the belief after `arms` `(..., m)` were pulled `times` `(..., m)` and gave `sums` `(..., m)`."""
+    def update(self, arms: Array, times: Array, sums: Array) -> "NormalPosterior":
+        """Return the posterior after `arms` `(..., m)` were pulled `times` `(..., m)` and gave `sums` `(..., m)`."""
         times = np.astype(times, self.mean.dtype)
         counts = accumulate(np.asarray(self.counts, copy=True), arms, times)
         totals = accumulate(np.asarray(self.sums, copy=True), arms, sums)
         columns = arms.shape[-1]
         updates = self.updates + columns
-        belief = replace(self, counts=counts, sums=totals, updates=updates)
+        posterior = replace(self, counts=counts, sums=totals, updates=updates)
         if self.covariance.due(updates, columns):
-            return belief.refitted(counts, totals)
+            return posterior.refitted(counts, totals)
         for j in range(columns):
-            belief = belief._absorb(arms[..., j], times[..., j], sums[..., j])
-        return belief
+            posterior = posterior._absorb(arms[..., j], times[..., j], sums[..., j])
+        return posterior
 
-    def refitted(self, counts: Array, sums: Array) -> "Belief":
-        """Return the belief given all data `(..., K)`, computed from the prior: dearer than `update`, and never off."""
+    def after(self, pulls: Pulls, totals: Totals) -> "NormalPosterior":
+        """Return the posterior after `pulls` gave `totals`."""
+        return self.update(pulls.arms, pulls.times, totals.sums)
+
+    def refitted(self, counts: Array, sums: Array) -> "NormalPosterior":
+        """Return the posterior given all data `(..., K)`, from the prior: dearer than `update`, and never off."""
         covariance, mean, variance, information = self.covariance.refit(counts, sums, self.noise)
         news = {"covariance": covariance, "mean": mean, "variance": variance, "information": information}
         return replace(self, counts=counts, sums=sums, **news)
 
-    def _absorb(self, arm: Array, times: Array, sum_: Array) -> "Belief":
+    def _absorb(self, arm: Array, times: Array, sum_: Array) -> "NormalPosterior":
         direction = self.covariance.direction(arm)
         column = self.covariance.column(direction)
         spread = self.noise + times * pick(self.variance, arm)
@@ -237,26 +242,13 @@ class Belief:
         )
 
 
-class Prior(Protocol):
-    """What is thought of the means before any pull."""
-
-    @property
-    def variance(self) -> float:
-        """Of a coefficient, or of the mean of an arm with k(x, x) = 1."""
-        ...
-
-    def belief(self, features: Array, noise: float) -> Belief:
-        """Return the prior for arms with `features` `(..., K, d)` and rewards of variance `noise`."""
-        ...
-
-
 @dataclass(frozen=True)
 class LinearPrior:
     """f_i = x_i'θ with θ ~ N(0, variance I). Only inner products matter: features beyond K are rotated away."""
 
     variance: float = 1.0
 
-    def belief(self, features: Array, noise: float) -> Belief:
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
         if features.shape[-1] > features.shape[-2]:
             left, values, _ = np.linalg.svd(features, full_matrices=False)
             features = left * values[..., None, :]
@@ -268,13 +260,31 @@ class LinearPrior:
 
 
 @dataclass(frozen=True)
+class RidgePrior:
+    """Ridge regression with penalty λ: f_i = x_i'θ with θ ~ N(0, I/λ) in units of the noise."""
+
+    ridge: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.ridge > 0:
+            raise InputError(f"ridge must be positive; given {self.ridge}")
+
+    @property
+    def variance(self) -> float:
+        return 1 / self.ridge
+
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
+        return LinearPrior(self.variance).posterior(features, noise)
+
+
+@dataclass(frozen=True)
 class KernelPrior:
     """f ~ N(0, variance k(x_i, x_j)): arms alike in features are alike in mean, in whatever shape."""
 
     kernel: Kernel
     variance: float = 1.0
 
-    def belief(self, features: Array, noise: float) -> Belief:
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
         gram = self.variance * self.kernel(features, features)
         return _fresh(Full(gram, gram), np.linalg.diagonal(gram), noise)
 
@@ -285,7 +295,7 @@ class SeparatePrior:
 
     variance: float = 1.0
 
-    def belief(self, features: Array, noise: float) -> Belief:
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
         features = _vague_at_most(features, self.variance, noise)
         variance = self.variance * np.vecdot(features, features)
         return _fresh(Separate(variance, variance), variance, noise)
@@ -321,6 +331,6 @@ def root(variance: Array) -> Array:
     return np.sqrt(np.maximum(variance, 0.0))
 
 
-def _fresh(covariance: Any, variance: Array, noise: float) -> Belief:
+def _fresh(covariance: Any, variance: Array, noise: float) -> NormalPosterior:
     zero = np.zeros_like(variance)
-    return Belief(zero, variance, zero, zero, zero[..., 0], noise, covariance)
+    return NormalPosterior(zero, variance, zero, zero, zero[..., 0], noise, covariance)
