@@ -1,4 +1,4 @@
-"""The catalog explains every policy, finds settings by the names they always had, and reads parts of earlier versions."""
+"""The catalog explains every policy, finds settings by the names they had, and reads parts of earlier versions."""
 
 import math
 from pathlib import Path

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
-from bestarm.linalg import Candidates, pick, tally
+from bestarm.linalg import Candidates, accumulate, pick
 from bestarm.models.means import Means
 from bestarm.policies.choices import put
 from bestarm.policies.radii import known_noise
@@ -57,7 +57,9 @@ class SampleMeans:
 
     def after(self, pulls: Pulls, totals: Totals) -> "SampleMeans":
         """Return what is known after `pulls` gave `totals`."""
-        return SampleMeans(self.tally + tally(pulls, totals, self.counts.shape[-1]))
+        news = (pulls.times.astype(totals.sums.dtype), totals.sums, totals.squares)
+        before = (self.tally.counts, self.tally.sums, self.tally.squares)
+        return SampleMeans(Tally(*(accumulate(b.copy(), pulls.arms, n) for b, n in zip(before, news, strict=True))))
 
 
 @dataclass(frozen=True)

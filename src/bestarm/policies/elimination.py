@@ -154,13 +154,14 @@ class Elimination:
     def tell(self, state: EliminationState, pulls: Pulls, totals: Totals) -> EliminationState:
         if state.stage == len(state.stages):
             raise InputError("all stages are over: there is nothing left to tell this elimination")
+        everyone = _everyone(state.problem)
         known = self.memory.merge(state.known, tally(pulls, totals, state.problem.arms))
-        fit = self._fit(state, known)  # Alg. 1, line 4
+        fit = self._fit(state, known, self.memory.scope(everyone, state.measured))  # Alg. 1, line 4
         places = top(fit.score, state.stages[state.stage].keep)  # Alg. 1, line 5
         active = np.sort(np.take_along_axis(state.active, places, axis=-1), axis=-1)
         best = np.take_along_axis(state.active, places[..., :1], axis=-1)[..., 0]
         pulled = np.sum(pulls.times, axis=-1)
-        measured = self.measure.arms(_everyone(state.problem), active)
+        measured = self.measure.arms(everyone, active)
         fewer = measured.shape[-1] != state.measured.shape[-1] and state.stage + 1 < len(state.stages)
         return EliminationState(
             problem=state.problem,
@@ -196,8 +197,7 @@ class Elimination:
             return error
         return np.take_along_axis(error, state.judged, axis=-1)
 
-    def _fit(self, state: EliminationState, known: Tally) -> Fit:
-        scope = self.memory.scope(_everyone(state.problem), state.measured)
+    def _fit(self, state: EliminationState, known: Tally, scope: Array) -> Fit:
         same = scope.shape[-1] == state.measured.shape[-1]
         candidates = state.candidates if same else self._project(state, scope)
         fit = self.model.fit(candidates, _among(known, scope))
