@@ -91,6 +91,10 @@ def test_policies_of_earlier_versions_are_read(name):
     assert spec.from_dict(EARLIER[name]) == catalog.policy(name)
 
 
+def test_settings_that_nothing_depends_on_any_more_are_left_out():
+    assert spec.from_dict(part("Auto", share=0.2, focus=3, doubting=0.5)) == catalog.policy("auto", share=0.2)
+
+
 def test_rounds_of_whole_pulls_were_eliminations_of_their_own():
     design = spec.to_dict(catalog.policy("od-linbai").design)
     old = part(

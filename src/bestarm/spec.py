@@ -68,7 +68,8 @@ def from_dict(data: Any, allow: Iterable[str] = ()) -> Any:
         if "part" not in data:
             raise InputError(f'a part is written as {{"part": name, ...}}; given keys {sorted(data)}')
         name = str(data["part"])
-        given = {key: from_dict(item, allow) for key, item in data.items() if key != "part"}
+        left_out = {"part"} | RETIRED.get(name, set())
+        given = {key: from_dict(item, allow) for key, item in data.items() if key not in left_out}
         kind = _found(name, set(given), tuple(allow))
         known = signature(kind).parameters
         if not set(given) <= set(known):

@@ -99,7 +99,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Trial:
+class AutoState:
     """The state: all rewards so far, the hypotheses, and what they make of the rewards."""
 
     problem: Problem
@@ -111,17 +111,15 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Auto:
+class ByEvidence:
     """Find the best arm with no setting at all: the noise may be unknown, the features may lie.
 
     The first `share` of the budget is a D-optimal design; the rest is spent in at most `steps` small steps, or in
     `rounds` rounds of several steps planned jointly, the design being the first. Hypotheses are weighed again when the
     pulls have grown by `refresh`; some kinds of them are asked for the answer only. Beyond `working` arms, only that
-    many take part between two weighings: the most promising and the most telling. From `most` arms on, `beyond` plays
-    instead.
+    many take part between two weighings: the most promising and the most telling.
 
-    >>> import numpy as np
-    >>> policy = Auto()
+    >>> policy = ByEvidence()
     >>> state = policy.start(Problem(np.eye(4), budget=40))
     >>> policy.ask(state, np.random.default_rng(0)).total
     4
@@ -140,8 +138,6 @@ class Auto:
     scaling: Scaling = Scaling()
     design: Design = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
     working: int = 64
-    most: int = 200_000
-    beyond: Policy[Any] = field(default=Elimination(Linear(), Sparse()), metadata={"apart": True})
 
     def __post_init__(self) -> None:
         if self.rounds is not None and (self.rounds < 1 or self.rounds != int(self.rounds)):
@@ -149,11 +145,8 @@ class Auto:
         for name in ("share", "first_round", "leading"):
             if not 0 < getattr(self, name) <= 1:
                 raise InputError(f"{name} must lie between 0 and 1; given {getattr(self, name)}")
-        for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2), ("most", 1)):
-            given = getattr(self, name)
-            if given < least or given != int(given):
-                raise InputError(f"{name} must be a whole number, at least {least}; given {given}")
-            object.__setattr__(self, name, int(given))
+        for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2)):
+            object.__setattr__(self, name, _whole(getattr(self, name), name, least))
         if not self.exploring:
             raise InputError("kinds must have at least one that takes part in choosing pulls; given none")
         if not self.refresh > 1:
@@ -169,16 +162,12 @@ class Auto:
         """The kinds of hypotheses that take part in choosing pulls; the others are asked for the answer only."""
         return tuple(kind for kind in self.kinds if kind.exploring)
 
-    def start(self, problem: Problem) -> Any:
-        if problem.arms > self.most:
-            return self.beyond.start(problem)
+    def start(self, problem: Problem) -> AutoState:
         zero = np.zeros_like(problem.features[..., 0])
         made = structures(problem.features, problem.budget, self.kinds, self.scaling)
-        return Trial(problem, made, Tally(zero, zero, zero), 0, 0, None)
+        return AutoState(problem, made, Tally(zero, zero, zero), 0, 0, None)
 
-    def ask(self, state: Any, rng: Random) -> Pulls | None:
-        if not isinstance(state, Trial):
-            return self.beyond.ask(state, rng)
+    def ask(self, state: AutoState, rng: Random) -> Pulls | None:
         left = state.problem.budget - state.spent
         if left <= 0 or state.problem.arms == 1:
             return None
@@ -192,25 +181,22 @@ class Auto:
             return Pulls(arms, np.ones_like(arms) * min(chunk, left))
         return self._round(state, min(left, self._size(state)), chunk)
 
-    def tell(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
-        if not isinstance(state, Trial):
-            return self.beyond.tell(state, pulls, totals)
+    def tell(self, state: AutoState, pulls: Pulls, totals: Totals) -> AutoState:
         known = state.known + tally(pulls, totals, state.problem.arms)
         spent = state.spent + pulls.total
         state = replace(state, known=known, spent=spent)
         if spent >= state.problem.budget:  # nothing is left to choose, and the answer is thought over anew
             return state
-        again = state.opinion is None or pulls.arms.shape[-1] > 1 or spent >= self.refresh * state.fresh
-        place = None if again else _place(state.opinion.arms, pulls.arms[..., 0])
-        if place is None:
+        opinion, place = state.opinion, None
+        if opinion is not None and pulls.arms.shape[-1] <= 1 and spent < self.refresh * state.fresh:
+            place = _place(opinion.arms, pulls.arms[..., 0])
+        if opinion is None or place is None:
             return replace(state, fresh=spent, opinion=self._opinion(state, state.made, self.exploring))
         times = np.astype(pulls.times[..., 0], totals.sums.dtype)
-        return replace(state, opinion=state.opinion.after(place, times, totals.sums[..., 0]))
+        return replace(state, opinion=opinion.after(place, times, totals.sums[..., 0]))
 
-    def recommend(self, state: Any) -> Array:
+    def recommend(self, state: AutoState) -> Array:
         """Return argmax_i min_j P(f_i > f_j), the arm no other is likely to beat."""
-        if not isinstance(state, Trial):
-            return self.beyond.recommend(state)
         if state.spent == 0:
             return np.zeros(state.known.sums.shape[:-1], dtype=np.int64)
         o = self._opinion(state, state.made.outspoken(), self.kinds)
@@ -221,9 +207,9 @@ class Auto:
         better = better + np.eye(o.mean.shape[-1], dtype=o.mean.dtype)
         return pick(o.arms, np.argmax(np.min(better, axis=-1), axis=-1))
 
-    def belief(self, state: Any) -> dict[str, float]:
+    def belief(self, state: AutoState) -> dict[str, float]:
         """Return the weight of every kind of hypothesis in a run by itself, the largest first."""
-        if not isinstance(state, Trial) or state.spent == 0:
+        if state.spent == 0:
             return {}
         found = self._opinion(state, state.made, self.kinds).kinds
         weights = {kind.name: float(found[j]) for j, kind in enumerate(self.kinds)}
@@ -246,7 +232,7 @@ class Auto:
         """Return the pulls of one step."""
         return max(1, round((problem.budget - self._opening(problem)) / self.steps))
 
-    def _size(self, state: Trial) -> int:
+    def _size(self, state: AutoState) -> int:
         """Return the pulls of the next round: what is left, spread evenly over the rounds that are left.
 
         One that was not answered whole is made up for later, rather than by a round of a few pulls.
@@ -259,7 +245,7 @@ class Auto:
         left = each - done % each
         return left if 2 * left > each else each
 
-    def _round(self, state: Trial, size: int, chunk: int) -> Pulls:
+    def _round(self, state: AutoState, size: int, chunk: int) -> Pulls:
         """Return a round of `size` pulls: steps planned one after the other, the rewards of none of them seen."""
         assert state.opinion is not None
         opinion, known = state.opinion, state.known
@@ -315,7 +301,7 @@ class Auto:
         best = np.argmax(np.where(coverage.fresh, reach, -np.inf), axis=-1)
         return np.where(short & np.any(coverage.fresh, axis=-1), best, arm)
 
-    def _opinion(self, state: Trial, made: Structures, kinds: tuple[Kind, ...]) -> Opinion:
+    def _opinion(self, state: AutoState, made: Structures, kinds: tuple[Kind, ...]) -> Opinion:
         """Return the opinion that all rewards so far lead to, among some kinds of the hypotheses `made`."""
         batch = state.known.sums.shape[:-1]
         mixture, odds = read(made, kinds, state.known, self.hedge, self.kept, self.working)
@@ -337,6 +323,50 @@ class Auto:
         most = top(counts, self.working // 4)
         scout = np.any(np.arange(arms, dtype=np.int64) == most[..., None], axis=-2) & (counts > 0)
         return np.sort(mixture.foremost(self.working, REACH, scout), axis=-1)
+
+
+@dataclass(frozen=True)
+class Auto(ByEvidence):
+    """`ByEvidence` for up to `most` arms; `beyond` plays with more, where it would be slow.
+
+    >>> policy = Auto()
+    >>> state = policy.start(Problem(np.eye(4), budget=40))
+    >>> policy.ask(state, np.random.default_rng(0)).total
+    4
+    """
+
+    most: int = 200_000
+    beyond: Policy[Any] = field(default=Elimination(Linear(), Sparse()), metadata={"apart": True})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "most", _whole(self.most, "most", 1))
+
+    def start(self, problem: Problem) -> Any:
+        return self._player(problem).start(problem)
+
+    def ask(self, state: Any, rng: Random) -> Pulls | None:
+        pulls: Pulls | None = self._player(state.problem).ask(state, rng)
+        return pulls
+
+    def tell(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
+        return self._player(state.problem).tell(state, pulls, totals)
+
+    def recommend(self, state: Any) -> Array:
+        return self._player(state.problem).recommend(state)
+
+    def belief(self, state: Any) -> dict[str, float]:
+        return {} if state.problem.arms > self.most else super().belief(state)
+
+    def _player(self, problem: Problem) -> Any:
+        """Return which of the two plays."""
+        return self.beyond if problem.arms > self.most else super()
+
+
+def _whole(given: Any, name: str, least: int) -> int:
+    if given < least or given != int(given):
+        raise InputError(f"{name} must be a whole number, at least {least}; given {given}")
+    return int(given)
 
 
 def _place(arms: Array, arm: Array) -> Array | None:
