@@ -11,7 +11,7 @@ from bestarm.numbers import whole
 
 
 @dataclass(frozen=True)
-class Pending:
+class BatchedState:
     """The inner state with what is known of each arm, from which unseen rewards are guessed."""
 
     problem: Problem
@@ -21,7 +21,7 @@ class Pending:
 
 @dataclass(frozen=True)
 class Batched:
-    """Ask `policy` up to `size` times in a row, telling it the arm's mean so far for what is not yet seen.
+    """Ask `policy` up to `size` times in a row, reporting the arm's mean so far for what is not yet seen.
 
     The guesses are forgotten when the real rewards come: only those are told. A question of several pulls, such as a
     stage of an elimination, is a batch already: nothing is guessed within it or beyond it.
@@ -33,11 +33,11 @@ class Batched:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", whole(self.size, "size", least=1))
 
-    def start(self, problem: Problem) -> Pending:
+    def start(self, problem: Problem) -> BatchedState:
         zero = np.zeros_like(problem.features[..., 0])
-        return Pending(problem, self.policy.start(problem), Tally(zero, zero, zero))
+        return BatchedState(problem, self.policy.start(problem), Tally(zero, zero, zero))
 
-    def ask(self, state: Pending, rng: Random) -> Pulls | None:
+    def ask(self, state: BatchedState, rng: Random) -> Pulls | None:
         planned: list[Pulls] = []
         inner = state.inner
         while (pulls := self.policy.ask(inner, rng)) is not None:
@@ -52,11 +52,11 @@ class Batched:
             return None
         return Pulls(*(np.concat([getattr(p, part) for p in planned], axis=-1) for part in ("arms", "times")))
 
-    def tell(self, state: Pending, pulls: Pulls, totals: Totals) -> Pending:
+    def tell(self, state: BatchedState, pulls: Pulls, totals: Totals) -> BatchedState:
         known = state.known + tally(pulls, totals, state.problem.arms)
         return replace(state, inner=self.policy.tell(state.inner, pulls, totals), known=known)
 
-    def recommend(self, state: Pending) -> Array:
+    def recommend(self, state: BatchedState) -> Array:
         return self.policy.recommend(state.inner)
 
     def _guess(self, known: Tally, pulls: Pulls) -> Totals:

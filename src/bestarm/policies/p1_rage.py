@@ -15,7 +15,7 @@ from bestarm.linalg import Candidates, matvec, moment, scatter, tally
 
 
 @dataclass(frozen=True)
-class Draws:
+class P1RageState:
     """The state: the design pulls are drawn from, and the sum of the estimates each of them gave."""
 
     problem: Problem
@@ -53,13 +53,13 @@ class P1Rage:
     steady: Weights = WolfeAtwood()
     width: Width = WorstPair(Transductive(tolerance=0.1))
 
-    def start(self, problem: Problem) -> Draws:
+    def start(self, problem: Problem) -> P1RageState:
         candidates = Candidates.of(problem.features)
         steady = self.steady.weights(candidates)
         zero = np.zeros_like(candidates.coordinates[..., 0, :])
-        return self._design(Draws(problem, candidates, 0, steady, steady, zero))
+        return self._design(P1RageState(problem, candidates, 0, steady, steady, zero))
 
-    def ask(self, state: Draws, rng: Random) -> Pulls | None:
+    def ask(self, state: P1RageState, rng: Random) -> Pulls | None:
         sizes = self._blocks(state)
         if state.block == len(sizes):
             return None
@@ -73,7 +73,7 @@ class P1Rage:
         index = np.reshape(np.clip(np.stack(drawn), 0, arms - 1), (*batch, count))
         return Pulls(order, scatter(index, np.ones(index.shape, dtype=np.int64), arms))
 
-    def tell(self, state: Draws, pulls: Pulls, totals: Totals) -> Draws:
+    def tell(self, state: P1RageState, pulls: Pulls, totals: Totals) -> P1RageState:
         if state.block == len(self._blocks(state)):
             raise InputError("all pulls are drawn: there is nothing left to tell P1-RAGE")
         x = state.candidates.coordinates
@@ -82,15 +82,15 @@ class P1Rage:
         estimates = state.estimates + matvec(inverse, matvec(np.matrix_transpose(x), sums))
         return self._design(replace(state, block=state.block + 1, estimates=estimates))
 
-    def recommend(self, state: Draws) -> Array:
+    def recommend(self, state: P1RageState) -> Array:
         return np.argmax(matvec(state.candidates.coordinates, state.estimates), axis=-1)
 
-    def _blocks(self, state: Draws) -> tuple[int, ...]:
+    def _blocks(self, state: P1RageState) -> tuple[int, ...]:
         if state.problem.arms == 1:
             return ()
         return blocks(2 * min(state.problem.features.shape[-2:]), state.problem.budget, self.growth)
 
-    def _design(self, state: Draws) -> Draws:
+    def _design(self, state: P1RageState) -> P1RageState:
         """Return the state with the design for its estimates; before any, level 0 is all there is."""
         if state.block >= len(self._blocks(state)):
             return state

@@ -48,7 +48,7 @@ class Official:
 
 
 @dataclass(frozen=True)
-class Epochs:
+class PeaceState:
     """The state: arms in order of promise, how many of them are in, and the design that tells those apart."""
 
     problem: Problem
@@ -80,7 +80,7 @@ class Peace:
     rounding: Rounding = AutoRound()
     model: Model = Linear()
 
-    def start(self, problem: Problem) -> Epochs:
+    def start(self, problem: Problem) -> PeaceState:
         candidates = Candidates.of(problem.features)
         order = np.broadcast_to(np.arange(problem.arms, dtype=np.int64), problem.features.shape[:-1])
         length = np.full(problem.batch, problem.arms, dtype=np.int64)
@@ -89,9 +89,9 @@ class Peace:
         zero = np.zeros_like(weights)
         known = Tally(zero, zero, zero)
         spent = np.zeros_like(length)
-        return Epochs(problem, candidates, 0, epochs, spent, length == 1, order, length, weights, width, known)
+        return PeaceState(problem, candidates, 0, epochs, spent, length == 1, order, length, weights, width, known)
 
-    def ask(self, state: Epochs, rng: Random) -> Pulls | None:
+    def ask(self, state: PeaceState, rng: Random) -> Pulls | None:
         if bool(np.all(state.over)):
             return None
         left = np.maximum(state.problem.budget - state.spent, np.zeros_like(state.spent))
@@ -100,7 +100,7 @@ class Peace:
         everyone = np.broadcast_to(np.arange(state.problem.arms, dtype=np.int64), state.order.shape)
         return Pulls(everyone, self._round(state, pulls, rng))
 
-    def tell(self, state: Epochs, pulls: Pulls, totals: Totals) -> Epochs:
+    def tell(self, state: PeaceState, pulls: Pulls, totals: Totals) -> PeaceState:
         if bool(np.all(state.over)):
             raise InputError("all epochs are over: there is nothing left to tell Peace")
         known = self.memory.merge(state.known, tally(pulls, totals, state.problem.arms))
@@ -113,10 +113,10 @@ class Peace:
         after = replace(state, epoch=state.epoch + 1, spent=spent, over=over, order=order, known=known)
         return self._narrow(after)
 
-    def recommend(self, state: Epochs) -> Array:
+    def recommend(self, state: PeaceState) -> Array:
         return state.order[..., 0]
 
-    def _narrow(self, state: Epochs) -> Epochs:
+    def _narrow(self, state: PeaceState) -> PeaceState:
         """Keep the longest prefix of at most half the width: a wider set is never easier, so bisection finds it."""
         goal = self.halving.goal(state.width) * (1 + self.width.tolerance)
         wanted = ~state.over & (state.width > goal)
@@ -133,7 +133,7 @@ class Peace:
             low, high = np.where(fits, middle, low), np.where(fits | (low == high), high, middle - 1)
         return replace(state, length=low, over=state.over | (low == 1), weights=weights, width=width)
 
-    def _round(self, state: Epochs, pulls: Array, rng: Random) -> Array:
+    def _round(self, state: PeaceState, pulls: Array, rng: Random) -> Array:
         """Round replications with the same number of pulls together, `(..., K)`."""
         *batch, arms = state.weights.shape
         size = prod(batch)
@@ -147,5 +147,5 @@ class Peace:
         return np.reshape(times, (*batch, arms))
 
 
-def _last(state: Epochs) -> Array:
+def _last(state: PeaceState) -> Array:
     return (state.epoch + 1 >= state.epochs) | (state.length <= 2)

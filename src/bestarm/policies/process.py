@@ -107,8 +107,8 @@ def _by_distance(features: Array) -> Array:
     varies = spread > 1e-12 * size
     x = np.where(varies, x / np.where(varies, spread, np.ones_like(spread)), np.zeros_like(x))
     arms = features.shape[-2]
-    apart = np.sort(np.reshape(squared_distances(x, x), (*features.shape[:-2], arms * arms)), axis=-1)
-    middle = np.sqrt(apart[..., min((arms * arms + arms) // 2, arms * arms - 1)])  # K zeros, then each pair twice
+    distances = np.sort(np.reshape(squared_distances(x, x), (*features.shape[:-2], arms * arms)), axis=-1)
+    middle = np.sqrt(distances[..., min((arms * arms + arms) // 2, arms * arms - 1)])  # K zeros, then each pair twice
     return x / np.where(middle > 0, middle, np.ones_like(middle))[..., None, None]
 
 
