@@ -13,7 +13,7 @@ import numpy as np
 from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.optimal import WolfeAtwood
 from bestarm.linalg import Candidates
-from bestarm.sources import open_source
+from bestarm.tables import open_source
 
 RESULTS = Path(__file__).parent.parent / "docs" / "designs_at_scale.json"
 TABLES = ("gaussian", "cube", "sphere")

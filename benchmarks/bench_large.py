@@ -14,7 +14,7 @@ from bestarm import catalog
 from bestarm.bandits import Bandit, Gaussian
 from bestarm.play import play, play_source
 from bestarm.policies.streamed import BigProblem, Streamed
-from bestarm.sources import open_source
+from bestarm.tables import open_source
 
 
 def main(quick: bool = False) -> None:

@@ -131,7 +131,7 @@ def main() -> None:
     options = parser.parse_args()
     provide_array_api()
     from bestarm.designs.active import optimal_design
-    from bestarm.sources import open_source
+    from bestarm.tables import open_source
 
     lib = choose(options.backend, options.device)
     day = datetime.now(UTC).date().isoformat()

@@ -1,9 +1,23 @@
-"""What the tests share: streams that replay one row of a batch, and awkward problems."""
+"""What the tests share: streams that replay one row of a batch, and awkward problems; a database for each worker."""
+
+import os
 
 import numpy as np
 import pytest
 
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
+
+
+def pytest_configure(config):
+    """Give each of several test processes a database of its own: some tests look at every study there is."""
+    url, worker = os.environ.get("BESTARM_TEST_POSTGRES"), os.environ.get("PYTEST_XDIST_WORKER")
+    if url and worker:
+        import psycopg
+
+        name = f"bestarm_{worker}_{os.getpid()}"
+        with psycopg.connect(url.replace("+psycopg", "", 1), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        os.environ["BESTARM_TEST_POSTGRES"] = url.rpartition("/")[0] + "/" + name
 
 
 class RowOf:

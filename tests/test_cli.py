@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from bestarm import catalog
 from bestarm.cli import main
+from bestarm.study import load_study
 
 CARS = "src/bestarm/data/automobile.csv"
 
@@ -38,32 +39,40 @@ def simulated(table, *args):
 def test_the_demo_finds_the_most_expensive_car(tmp_path):
     page = tmp_path / "cars.html"
     options = "--scale minmax --simulate price --missing mean --noise-variance 0.1 --seed 7 -f json"
-    done = call("run", CARS, "--budget", 4100, "--label", "make", *options.split(), "--report", page)
+    done = call(
+        "run", CARS, "--budget", 4100, "--label", "make", "--label", "body_style", *options.split(), "--report", page
+    )
     assert done.exit_code == 0
     answer = json.loads(done.stdout)
-    assert answer["arm"] == answer["true_best"] == "75 mercedes-benz"
+    assert answer["arm"] == answer["true_best"] == "75"
+    assert answer["make"] == "mercedes-benz"
     assert answer["spent"] == 4100 == sum(answer["counts"].values())
     assert answer["low"] < answer["true_mean"] < answer["high"]
     assert answer["believes"].startswith("linear with a smooth residual")
-    assert sum(answer["belief"].values()) == pytest.approx(1)
+    assert sum(answer["chances"].values()) == pytest.approx(1)
     assert answer["by_stage"] == []
-    assert "stages" not in answer
+    assert "bound" not in answer
     html = page.read_text()
-    assert html.count("<svg") == 2
-    assert f"What the rewards say of the features: {answer['believes']}." in html
+    assert html.count("<svg") == 4
+    assert '<p class="answer">75 mercedes-benz hardtop</p>' in html
+    assert answer["believes"] in html
 
 
 def test_elimination_tells_its_stages(tmp_path):
     page = tmp_path / "cars.html"
     options = "--scale minmax --simulate price --missing mean --noise-variance 0.1 --seed 7 -f json --model linear"
-    done = call("run", CARS, "--budget", 4100, "--label", "make", *options.split(), "--report", page)
+    done = call(
+        "run", CARS, "--budget", 4100, "--label", "make", "--label", "body_style", *options.split(), "--report", page
+    )
     assert done.exit_code == 0
     answer = json.loads(done.stdout)
-    assert "believes" not in answer
-    assert len(answer["by_stage"]) == 8 == answer["rounds"] == answer["stages"]
-    assert "stage 8/8" in done.stderr
+    assert answer["believes"].startswith("linear in 5 coefficients")
+    assert answer["bound"] > 0
+    assert len(answer["by_stage"]) == 9 == answer["rounds"] + 1
+    assert answer["by_stage"][-1] == {"told": 4100, "left": [answer["arm"]]}
+    assert "4,100 of 4,100 pulls: 1 of 2 arms stay in the race; ahead: 75" in done.stderr
     html = page.read_text()
-    assert html.count("<svg") == 3
+    assert html.count("<svg") == 5
     assert answer["arm"] in html
     for outside in ("<script", "src=", 'href="http', "@import", "url("):
         assert outside not in html.replace("url(#", "")
@@ -75,7 +84,7 @@ def test_table_csv_and_json_say_the_same(table):
     answer = json.loads(js.stdout)
     assert row["arm"] == answer["arm"] == "a7"
     assert "a7" in plain.stdout
-    assert {"estimate", "low", "high", "runner_up", "spent", "bound", "seed"} <= set(answer)
+    assert {"value", "low", "high", "p_best", "runner_up", "spent", "seed"} <= set(answer)
 
 
 def test_what_is_believed_is_printed(table):
@@ -89,38 +98,69 @@ def test_rounds_are_kept_and_for_auto_only(table):
     assert (answer["arm"], answer["rounds"], answer["spent"]) == ("a7", 4, 61)
     wrong = simulated(table, "--budget", 60, "--rounds", 4, "--model", "linear")
     assert wrong.exit_code == 1
-    assert "--rounds is for the policy auto; gse-lin-fwg has stages" in wrong.stderr
+    assert "rounds are for the policy auto; gse-lin-fwg has stages" in wrong.stderr
     assert "no setting 'eta'" in simulated(table, "--budget", 60, "--eta", 3).stderr
 
 
 def test_minimize_turns_the_question_round(table):
     answer = json.loads(simulated(table, "--budget", 80, "--minimize", "-f", "json").stdout)
     assert answer["arm"] == answer["true_best"] == "a0"
-    assert answer["low"] <= answer["estimate"] <= answer["high"]
-    assert abs(answer["estimate"]) < 0.2
+    assert answer["low"] <= answer["corrected"] <= answer["high"]
+    assert abs(answer["value"]) < 0.2
 
 
 def test_a_command_is_pulled_and_the_log_resumes(table, tmp_path):
     log, calls = tmp_path / "run.jsonl", tmp_path / "calls"
     broken = f"echo {{id}} >> {calls}; test $(wc -l < {calls}) -lt 6 && echo 1"
-    first = run(table, "--budget", 12, "--pull", broken, "--log", log, "--exclude", "mean")
+    made = ["--exclude", "mean", "--log", log]
+    first = run(table, "--budget", 12, "--pull", broken, "--retries", 0, *made)
     assert first.exit_code == 1
-    assert "5 of 12 pulls were spent" in first.stderr
-    assert "pull 6" in first.stderr
-    kept = log.read_text().splitlines()
-    assert len(kept) == 6
-    seed = json.loads(kept[0])["seed"]
+    assert "5 results kept" in first.stderr
+    assert f"run again to resume from {log}" in first.stderr
+    seed = load_study("run", log).state.seed
     with log.open("a") as file:
-        file.write('{"arm": "a1", "rew')  # the laptop died in mid-line
-    second = run(table, "--budget", 12, "--pull", f"echo {{id}} >> {calls}; echo 1", "--log", log, "--exclude", "mean")
+        file.write('{"study":"run","n":')  # the laptop died in mid-line
+    second = run(table, "--budget", 12, "--pull", f"echo {{id}} >> {calls}; echo 1", *made)
     assert second.exit_code == 0, second.output
     assert "resuming: 5 rewards" in second.stderr
-    assert f"seed                {seed}" in second.stdout
-    assert len(log.read_text().splitlines()) == 13
-    assert len(calls.read_text().splitlines()) == 6 + 7
-    other = run(table, "--budget", 14, "--pull", "echo {id}", "--log", log, "--exclude", "mean")
+    assert re.search(rf"^seed +{seed}$", second.stdout, re.M)
+    assert load_study("run", log).state.total == 12
+    other = run(table, "--budget", 14, "--pull", "echo {id}", *made)
     assert other.exit_code == 1
-    assert "belongs to another run: its budget is 12" in other.stderr
+    assert "its budget is 12, not 14" in other.stderr
+
+
+def test_the_log_of_a_run_is_a_study(table, tmp_path):
+    log = tmp_path / "run.jsonl"
+    done = run(
+        table, "--budget", 12, "--simulate", "mean", "--noise-variance", 1, "--log", log, "--seed", 3, "-f", "json"
+    )
+    answer = json.loads(done.stdout)
+    best = json.loads(call("best", "--storage", log, "-f", "json").stdout)
+    assert {key: best[key] for key in ("arm", "value", "low", "p_best", "spent")}.items() <= answer.items()
+    again = run(table, "--budget", 12, "--simulate", "mean", "--noise-variance", 1, "--log", log, "-f", "json")
+    assert json.loads(again.stdout) == answer
+    assert call("amend", "T0001", 7, "--why", "typed wrongly", "--storage", log).exit_code == 0
+
+
+def test_a_simulated_run_that_is_stopped_goes_on_to_the_same_numbers(table, tmp_path):
+    given = ("--budget", 40, "--model", "linear", "-f", "json")
+    whole, log = simulated(table, *given), tmp_path / "run.jsonl"
+    assert simulated(table, *given, "--log", log).stdout == whole.stdout
+    lines = log.read_bytes().splitlines(keepends=True)
+    for kept in range(1, len(lines)):
+        log.write_bytes(b"".join(lines[:kept]))
+        assert simulated(table, *given, "--log", log).stdout == whole.stdout
+
+
+def test_the_log_of_an_earlier_bestarm_is_refused_and_left_alone(table, tmp_path):
+    log, old = tmp_path / "run.jsonl", '{"bestarm": 1, "arms": "x", "seed": 3}\n{"arm": "a1", "reward": 1.0}\n'
+    log.write_text(old)
+    done = simulated(table, "--budget", 9, "--log", log)
+    assert done.exit_code == 1
+    assert "log of a run of an earlier bestarm: name another file" in done.stderr
+    assert "bestarm import" in done.stderr
+    assert log.read_text() == old
 
 
 def test_a_function_is_pulled(table, tmp_path, monkeypatch):
@@ -181,7 +221,7 @@ def test_bad_options_are_refused_in_one_line(table, case):
     ],
 )
 def test_pulls_that_fail_say_how(table, pull, says):
-    done = run(table, "--budget", 9, "--pull", pull, "--pull-timeout", 0.2, "--exclude", "mean")
+    done = run(table, "--budget", 9, "--pull", pull, "--pull-timeout", 0.2, "--exclude", "mean", "--retries", 0)
     assert done.exit_code == 1
     assert says in done.stderr
 
@@ -245,7 +285,7 @@ def test_the_report_can_be_a_picture(table, tmp_path, policy):
 def test_a_seed_reproduces_everything(table):
     first, second = (simulated(table, "--budget", 30, "-f", "json").stdout for _ in range(2))
     assert first == second
-    assert np.isfinite(json.loads(first)["estimate"])
+    assert np.isfinite(json.loads(first)["value"])
 
 
 def test_a_column_that_numbers_the_rows_is_pointed_out(tmp_path):

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 import bestarm
-from bestarm.cli import big, main, tables
+from bestarm.cli import big, main
 from bestarm.policies.streamed import Streamed
+from bestarm.tables import opening
 
 CARS = "src/bestarm/data/automobile.csv"
 K, D = 6000, 4
@@ -23,7 +24,7 @@ NAMES = [f"f{j}" for j in range(D)]
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(tables, "SMALL", 2000)  # what is a big table here
+    monkeypatch.setattr(opening, "SMALL", 2000)  # what is a big table here
     monkeypatch.setattr(big, "Streamed", partial(Streamed, hold=0))
 
 

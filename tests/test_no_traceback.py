@@ -1,6 +1,5 @@
 """Whatever is typed and whatever is in a file: an answer or a line that says what is wrong, and never a traceback."""
 
-import json
 import os
 import subprocess
 import sys
@@ -15,11 +14,11 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 
 from bestarm import catalog, create_study
-from bestarm.arms import Arms
 from bestarm.cli import main
 from bestarm.errors import ArmsError
 from bestarm.numbers import LARGEST_WHOLE
-from bestarm.sheet import LONGEST, read_csv
+from bestarm.tables.arms import Arms
+from bestarm.tables.sheet import LONGEST, read_csv
 
 ROWS = [(f"a{i}", i / 10, "xy"[i % 2], i % 3) for i in range(6)]
 TABLE = "code,size,kind,mean\n" + "".join(f"{i},{s},{k},{m}\n" for i, s, k, m in ROWS)
@@ -57,7 +56,7 @@ def simulated(*words, table="arms.csv", id="code", column="mean", variance="1", 
 
 
 def pulled(*words, table="arms.csv", budget=12):
-    return call("run", table, "--id", "code", "--exclude", "mean", "--budget", budget, *words)
+    return call("run", table, "--id", "code", "--exclude", "mean", "--budget", budget, "--retries", 0, *words)
 
 
 # what is typed
@@ -72,10 +71,8 @@ def test_budgets_beyond_64_bits_are_refused(folder, budget):
 
 
 @pytest.mark.parametrize("policy", ["auto", "gse-lin-fwg", "uniform"])
-def test_the_largest_budget_is_spent_in_a_moment(folder, policy):
-    done = simulated("--policy", policy, "-f", "json", budget=LARGEST_WHOLE)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["arm"] in {row[0] for row in ROWS}
+def test_a_budget_beyond_what_can_be_planned_is_refused_in_a_moment(folder, policy):
+    refused(simulated("--policy", policy, budget=LARGEST_WHOLE), "is beyond what a study can plan, 100,000,000 pulls")
 
 
 @pytest.mark.parametrize("policy", ["auto", "gse-lin-fwg", "uniform", "successive-rejects", "top-two-lin", "lingape"])
@@ -145,7 +142,8 @@ def test_features_of_any_size_are_answered_or_refused(folder, factor, scale, pol
     (folder / "arms.csv").write_text("\n".join(["code,size,width,mean", *rows]) + "\n")
     done = simulated("--scale", scale, "--policy", policy)
     if done.exit_code:
-        assert any(word in done.stderr for word in ("within ±1e+150", "use scale='none'", "the policy failed"))
+        said = ("within ±1e+150", "use scale='none'", "cannot start with these arms")
+        assert any(word in done.stderr for word in said), done.stderr
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
@@ -161,10 +159,10 @@ def test_a_design_for_features_of_any_size_is_made_or_refused(folder, factor):
 def test_rewards_of_any_size_are_taken_or_refused(folder, reward, policy):
     done = pulled("--pull", f"echo {reward} # BESTARM_ID", "--policy", policy)
     if "308" in reward:
-        refused(done, "pull 1: ")
-        assert "a number within ±1e+150 is expected of a pull\n0 of 12 pulls were spent" in done.stderr
+        refused(done, "a number within ±1e+150 is expected of a pull")
+        assert "0 results kept" in done.stderr
     else:
-        assert done.exit_code == 0 or "the policy failed" in done.stderr
+        assert done.exit_code == 0
 
 
 NOTHING = "run - --budget 9 --simulate x --noise-variance 1"
@@ -215,13 +213,16 @@ def test_lines_longer_than_the_csv_modules_limit_are_read(folder):
 
 MEASURED = """
 import resource, sys
+from pathlib import Path
 from bestarm.errors import ArmsError
-from bestarm.sheet import read_csv
+from bestarm.tables.sheet import read_csv
 try:
     read_csv(sys.argv[1])
 except ArmsError as error:
     print(error)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+said = Path("/proc/self/status")  # what a process took before it became this one counts for the other figure
+most = said.read_text().split("VmHWM:")[1].split()[0] if said.exists() else 0
+print((int(most) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) // 1024)
 """
 
 

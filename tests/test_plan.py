@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import binom
 
 from bestarm import catalog, instances
-from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian
 from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
 from bestarm.models.glm import GLM, Logistic
@@ -20,6 +19,7 @@ from bestarm.models.linear import Linear
 from bestarm.plan import Plan, Worlds, draw, plan, simulate
 from bestarm.plan.rivals import Close
 from bestarm.play import play
+from bestarm.tables.arms import Arms
 
 LUCK = 1e-4  # how seldom an honest test may fail
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from bestarm import create_study
-from bestarm.arms import Arms
 from bestarm.errors import InputError, PullError
 from bestarm.numbers import LARGEST_VALUE
 from bestarm.pulling import Command, checked, ended_by_signals, function, stop_all
 from bestarm.study.runner import run, run_async
+from bestarm.tables.arms import Arms
 
 ARMS = Arms.from_arrays(np.eye(3), ids=["a", "b", "c"])
 # A command with a child, both of which write down who they are; what is to be set before them comes first.

@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
 from bestarm.catalog import model, names, policy
 from bestarm.core import Policy, Problem, Pulls, Tally, Totals
@@ -12,10 +11,13 @@ from bestarm.errors import BestArmError
 from bestarm.linalg import Candidates
 from bestarm.plan import plan
 from bestarm.play import Round, Run, play
+from bestarm.tables import open_table
+from bestarm.tables.arms import Arms
 from bestarm.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from bestarm.study import (
+        Answer,
         Batch,
         Study,
         Trial,
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
         delete_study,
         get_all_study_names,
         load_study,
+        run,
     )
 
 __all__ = [
     "Allocation",
+    "Answer",
     "Arms",
     "Bandit",
     "Batch",
@@ -56,12 +60,15 @@ __all__ = [
     "load_study",
     "model",
     "names",
+    "open_table",
     "plan",
     "play",
     "policy",
+    "run",
 ]
 
 STUDIES = (
+    "Answer",
     "Batch",
     "Study",
     "Trial",
@@ -71,6 +78,7 @@ STUDIES = (
     "delete_study",
     "get_all_study_names",
     "load_study",
+    "run",
 )
 
 

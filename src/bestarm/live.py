@@ -18,7 +18,7 @@ import numpy as np
 
 from bestarm.core import Pulls, Totals
 from bestarm.errors import InputError, PullError, RewardError, StorageError
-from bestarm.numbers import LARGEST_VALUE, shown, whole
+from bestarm.numbers import LARGEST_VALUE, fresh_seed, shown, whole
 from bestarm.pulling import checked
 from bestarm.templates import shortened
 
@@ -29,11 +29,6 @@ else:
 
 VERSION = 1
 BEGINNING = '{"bestarm": '  # of every log
-
-
-def fresh_seed() -> int:
-    """Return a seed from the operating system, short enough to type again."""
-    return int(np.random.SeedSequence().generate_state(1)[0])
 
 
 class LogBusy(StorageError):

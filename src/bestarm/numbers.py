@@ -77,6 +77,11 @@ def generator(seed: Any = None, what: str = "seed") -> np.random.Generator:
     return np.random.default_rng(whole(seed, what, least=0))
 
 
+def fresh_seed() -> int:
+    """Return a seed from the operating system, short enough to type again."""
+    return int(np.random.SeedSequence().generate_state(1)[0])
+
+
 def shown(value: object) -> str:
     """Return a value as an error shows it: in short, and NumPy's numbers as numbers."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf":

@@ -266,6 +266,15 @@ def function(path: str) -> Callable[[str], Any]:
     return observe
 
 
+def named(pull: str, timeout: float | None = None, ids: Iterable[str] = ()) -> Callable[..., float]:
+    """Return a Python function named as MODULE:FUNCTION, or a Command, which is refused for some `ids`."""
+    if "{id}" not in pull and "BESTARM_" not in pull and ":" in pull and " " not in pull:
+        return function(pull)
+    command = Command(pull, timeout)
+    command.check_ids(ids)
+    return command
+
+
 def checked(value: Any, shown: str) -> float:
     """Return a value that can be counted as a float, or raise PullError naming by `shown` what gave it.
 

@@ -9,7 +9,7 @@ from bestarm.designs.optimal import WolfeAtwood, certificate
 from bestarm.designs.span import distinct
 from bestarm.errors import ArmsError, InputError
 from bestarm.linalg import Candidates
-from bestarm.sources import open_source
+from bestarm.tables import open_source
 
 
 def sphere(rng, K, d):

@@ -18,10 +18,10 @@ from bestarm.linalg import Candidates
 from bestarm.play import play, play_source
 from bestarm.policies.elimination import MANY, AllStages
 from bestarm.policies.streamed import BigProblem, Streamed, quantile
-from bestarm.sources import open_source
-from bestarm.sources.memory import ArraySource
-from bestarm.sources.views import ColumnsSource, InterceptSource, SelectedSource, WatchedSource, gathered
 from bestarm.spec import changed
+from bestarm.tables import open_source
+from bestarm.tables.memory import ArraySource
+from bestarm.tables.views import ColumnsSource, InterceptSource, SelectedSource, WatchedSource, gathered
 
 GSE = catalog.policy("gse-lin-fwg")
 ARMS, COLUMNS = 20_000, 5

@@ -1,6 +1,7 @@
 """Studies with the policy nobody named: what it believes, how sure it is, and in how many rounds it asks."""
 
 import json
+import re
 import time
 
 import numpy as np
@@ -9,7 +10,8 @@ from click.testing import CliRunner
 from scipy.stats import binom
 
 from bestarm import catalog
-from bestarm.arms import Arms
+from bestarm.answer.checks import check_fit
+from bestarm.answer.draws import posterior
 from bestarm.bandits import Bandit, Gaussian
 from bestarm.cli import main
 from bestarm.core import Tally
@@ -18,11 +20,10 @@ from bestarm.linalg import Candidates
 from bestarm.models.weighed import Weighed
 from bestarm.play import play
 from bestarm.study import create_study, load_study, open_storage
-from bestarm.study.checks import check_fit
 from bestarm.study.driver import Driver
 from bestarm.study.history import look_back
-from bestarm.study.posterior import posterior
 from bestarm.study.report import page
+from bestarm.tables.arms import Arms
 
 
 def curve(x):
@@ -291,10 +292,10 @@ def test_the_command_says_what_is_believed(tmp_path, monkeypatch):
     done = call("run-study", "--study-name", "s", "--pull", "echo {id} | tr -d A")
     assert done.exit_code == 0, done.output
     best = call("best", "--study-name", "s", "-f", "json")
-    answer = json.loads(best.stdout)[0]
+    answer = json.loads(best.stdout)
     assert answer["arm"] == "A8"
     assert "linear" in answer["believes"]
-    assert "believed: linear" in call("best", "--study-name", "s").stderr
+    assert re.search(r"^believes +linear", call("best", "--study-name", "s").stdout, re.M)
     wrong = call("create-study", "t", *options, "--rounds", 3, "--model", "linear")
     assert wrong.exit_code == 1
     assert "rounds are for the policy auto" in wrong.stderr

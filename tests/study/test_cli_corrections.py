@@ -157,7 +157,7 @@ def test_a_study_is_finished_and_goes_on(assay):
     assert "the study is over" in fine(done)
     assert done.stdout == ""
     assert "finished by hand; `bestarm undo " in fine(assay("best"))
-    assert json.loads(assay("best", "-f", "json").stdout)[0]["finished"] is True
+    assert json.loads(assay("best", "-f", "json").stdout)["finished"] is True
     assert "is undone: finish" in fine(assay("undo"))
     assert len(rows(assay("ask").stdout)) == 6
 

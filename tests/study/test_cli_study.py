@@ -83,7 +83,7 @@ def test_a_whole_study_by_files(assay, call, tmp_path):
         number += 1
         assert number < 20
     assert not (tmp_path / f"plate{number}.csv").exists()
-    answer = json.loads(assay("best", "-f", "json").stdout)[0]
+    answer = json.loads(assay("best", "-f", "json").stdout)
     assert answer["arm"] == "E"
     assert answer["spent"] == 24
     assert answer["finished"] is True
@@ -261,7 +261,7 @@ def test_a_study_runs_with_a_command_and_with_a_function(assay, call, tmp_path):
     done = assay("run-study", "--pull", script(tmp_path), "--jobs", 3)
     assert done.exit_code == 0, done.output
     assert "24 values told; 24 of 24 spent" in done.stderr
-    assert json.loads(assay("best", "-f", "json").stdout)[0]["arm"] == "E"
+    assert json.loads(assay("best", "-f", "json").stdout)["arm"] == "E"
     assert done.stdout == ""
     (tmp_path / "lab.py").write_text("def pull(arm):\n    return 5.0 if arm == 'B' else 1.0\n")
     options = ("--arms", "arms.csv", "--id", "code", "--budget", 40, "--model", "means")
@@ -269,7 +269,7 @@ def test_a_study_runs_with_a_command_and_with_a_function(assay, call, tmp_path):
     code = "from bestarm.cli import main; main()"
     command = [sys.executable, "-c", code, "run-study", "--study-name", "two", "--pull", "lab:pull"]
     assert subprocess.run(command, env=os.environ, capture_output=True, check=True).stdout == b""
-    assert json.loads(call("best", "--study-name", "two", "-f", "json").stdout)[0]["arm"] == "B"
+    assert json.loads(call("best", "--study-name", "two", "-f", "json").stdout)["arm"] == "B"
 
 
 def test_a_pull_that_keeps_failing_is_said_and_nothing_is_lost(assay):

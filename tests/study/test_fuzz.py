@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 
 from bestarm import create_study, load_study
-from bestarm.arms import Arms
 from bestarm.cli import main
+from bestarm.tables.arms import Arms
 
 ARMS = b"code,temp,acid\nA,1,0.2\nB,2,0.5\nC,3,0.1\nD,4,0.9\nE,5,0.3\n"
 FEW = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))

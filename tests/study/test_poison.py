@@ -15,7 +15,7 @@ from bestarm import Arms, catalog
 from bestarm.errors import BestArmError, InputError
 from bestarm.study import Memory, create_study, delete_study, load_study, open_storage
 from bestarm.study.doctor import examine
-from bestarm.study.recommendation import assess
+from bestarm.study.evidence import assessment as assess
 from bestarm.study.report import page
 from bestarm.study.state import StudyState
 from bestarm.study.trials import Batch, id_of

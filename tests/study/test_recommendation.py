@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from bestarm import catalog
-from bestarm.arms import Arms
+from bestarm.answer.checks import check_fit
+from bestarm.answer.draws import posterior
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.core import Tally
 from bestarm.errors import BudgetWarning, InputError, LackOfFitWarning, RankDeficientWarning, SeparationWarning
@@ -20,8 +21,7 @@ from bestarm.models.linear import Linear
 from bestarm.models.means import Means
 from bestarm.play import play
 from bestarm.study import create_study
-from bestarm.study.checks import check_fit
-from bestarm.study.posterior import posterior
+from bestarm.tables.arms import Arms
 
 BINS = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 0.9), (0.9, 0.97), (0.97, 1.01))
 CASES = {  # world, policy, model, noise told, budget

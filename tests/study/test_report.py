@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from bestarm import catalog
-from bestarm.arms import Arms
+from bestarm.draw import figures
 from bestarm.errors import InputError
-from bestarm.study import create_study, figures
+from bestarm.study import create_study
 from bestarm.study.history import look_back
 from bestarm.study.report import page, write_report
+from bestarm.tables.arms import Arms
 
 NASTY = [
     '<script>document.title = "no"</script>',

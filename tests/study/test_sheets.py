@@ -6,9 +6,9 @@ import math
 import pytest
 
 from bestarm.errors import InputError
-from bestarm.sheet import LONGEST
 from bestarm.study.corrections import moment
 from bestarm.study.sheets import changed_by_spreadsheets, number, plain, read_rows, timed
+from bestarm.tables.sheet import LONGEST
 
 SAID = [("T0001", "gel", "1.5"), ("T0002", "öl", ""), ("", "rye; oat", "-2e3")]
 

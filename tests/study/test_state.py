@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from bestarm import catalog
-from bestarm.arms import Arms
 from bestarm.errors import BestArmError, StorageError
 from bestarm.study import create_study, delete_study, fold, load_study, open_storage
 from bestarm.study.state import StudyState
+from bestarm.tables.arms import Arms
 
 FEATURES = np.random.default_rng(11).standard_normal((6, 3))
 MEANS = FEATURES @ [1.0, -0.5, 0.25]

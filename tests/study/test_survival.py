@@ -130,8 +130,13 @@ class Crowd:
             os.kill(worker.pid, signal.SIGCONT)
             self.sent["SIGSTOP"] += 1
 
-    def clear(self):
-        """Kill whoever is left."""
+    def clear(self, seconds=60.0):
+        """Kill whoever is left, once somebody has told something: a loaded machine may have been too slow for that."""
+        end = time.monotonic() + seconds
+        while not any(call.verb == "tell" for call in self.calls()) and time.monotonic() < end:
+            if not any(worker.is_alive() for worker, _ in self.at_work):
+                break
+            time.sleep(0.05)
         for worker, _ in self.at_work:
             worker.kill()
             worker.join()

@@ -107,7 +107,7 @@ def test_a_study_by_files_comes_to_its_end(sit_down, tmp_path):
         said += more
     assert "refused, and nothing was kept" in said
     assert "the study is over: 48 of 48 spent" in said
-    assert re.search(r"^R6 +", said, re.M), said  # rye at 220 degrees
+    assert re.search(r"^arm +R6$", said, re.M), said  # rye at 220 degrees
     assert (tmp_path / "bread.html").exists()
     assert "Traceback" not in said
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from bestarm import datasets, instances
-from bestarm.arms import Arms
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Recorded
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.tables.arms import Arms
 
 NOISES = ("normal", "uneven", "heavy")
 SHORT = {"K": "arms", "d": "dimension", "Delta": "gap", "variance": "noise_variance"}

@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
-from bestarm import pulling
-from bestarm.cli.app import FORMAT, main, print_table, say
+from bestarm.cli.app import FORMAT, main, print_answer, say
 from bestarm.cli.options import accounted, cause, counted, of_study, spent, typed
-from bestarm.cli.request import observer
 from bestarm.errors import InputError, PullError, RewardError, StorageError
 from bestarm.study import Study
 from bestarm.study.doctor import set_aside
+from bestarm.study.running import make
 
 
 @main.command()
@@ -20,18 +19,9 @@ from bestarm.study.doctor import set_aside
 def best(study: Study, style: str) -> None:
     """Print the arm to choose, its estimate, and how sure that is: `bestarm best -f json`."""
     found, state = study.recommend(), study.state
-    low, high = found.interval
-    row = {
-        "arm": found.arm, "value": found.value, "low": low, "high": high, "corrected": found.corrected,
-        "p_best": found.p_best, "runner_up": found.runner_up, "expected_regret": found.expected_regret,
-        "spent": state.used, "budget": state.budget, "finished": state.over,
-    }  # fmt: skip
-    if style == "json":
-        row["believes"] = found.believes
-    if style == "table":
-        row = {key: f"{cell:.4g}" if isinstance(cell, float) else cell for key, cell in row.items()}
-    print_table([row], style)
-    say(*([] if style == "json" else [f"believed: {found.believes}"]), *found.warnings, *set_aside(state))
+    more = {"chances": found.chances, "warnings": list(found.warnings), "next": found.next}
+    print_answer(found.row() | {"finished": state.over}, more, style)
+    say(*found.warnings, *set_aside(state))
 
 
 @main.command()
@@ -74,9 +64,7 @@ def run_study(
     Every value is kept as soon as it is there. Ctrl-C waits for the pulls under way, a second one does not.
     """
     timeout = old_timeout if pull_timeout is None else pull_timeout
-    observe = observer(pull, timeout, study.arms)
-    limit = None if isinstance(observe, pulling.Command) else timeout  # a command ends its own
     given = {key: value for key, value in how.items() if value is not None}
     with accounted(study, "run again to go on", PullError, RewardError, StorageError):
-        made = study.run(observe, n_jobs=jobs, timeout=limit, progress=sys.stderr.isatty(), **given)
+        made = make(study, pull, timeout, n_jobs=jobs, progress=sys.stderr.isatty(), **given)
     say(f"{counted(made, 'value')} told; {spent(study)}; next: {typed('best')}")

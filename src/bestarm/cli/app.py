@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from bestarm import report
+from bestarm.draw.style import number
 from bestarm.errors import BestArmError
 from bestarm.version import __version__
 
@@ -133,7 +133,7 @@ def print_answer(row: dict[str, Any], more: dict[str, Any], style: str) -> None:
     else:
         width = max(map(len, row))
         for key, value in row.items():
-            shown = report.number(value) if isinstance(value, float) else "–" if value is None else str(value)
+            shown = number(value) if isinstance(value, float) else "–" if value is None else str(value)
             click.echo(f"{key.replace('_', ' '):<{width}}  {shown}")
 
 

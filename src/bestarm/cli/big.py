@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from bestarm import bounds, catalog, live, report
+from bestarm import bounds, catalog, live
 from bestarm.bandits import Gaussian
-from bestarm.cli import tables
 from bestarm.cli.app import print_answer, say
 from bestarm.cli.request import Request, accounted
-from bestarm.cli.tables import Ids, PassBar, chosen, open_table, shape
+from bestarm.cli.tables import Ids, PassBar, reading
 from bestarm.core import Array, Pulls, Totals, namespace
+from bestarm.draw.style import number
 from bestarm.errors import ArmsError, BudgetWarning, InputError
 from bestarm.play import Round, SparseRun, play_source
 from bestarm.policies.streamed import BigProblem, Leaders, Streamed, StreamedState
 from bestarm.rewards import Rewards
-from bestarm.sources import Source
-from bestarm.sources.protocols import to_host
+from bestarm.tables import Source, open_source
+from bestarm.tables import opening as tables
+from bestarm.tables.source import to_host
 
 ONLY = "gse-lin-fwg"
 NORMAL = 1.959964  # 97.5 % quantile of the normal distribution: intervals hold with 95 %
@@ -26,13 +27,13 @@ NORMAL = 1.959964  # 97.5 % quantile of the normal distribution: intervals hold 
 
 def is_big(path: str) -> bool:
     """Return whether a table is to be read in blocks."""
-    return tables.in_blocks(path) and shape(path)[0] > tables.SMALL
+    return tables.in_blocks(path) and tables.shape(path)[0] > tables.SMALL
 
 
 def _refuse(asked: Request) -> None:
     """Refuse what only works on a table that is read as a whole."""
     path, policy, model = asked.arms_file, asked.policy_name, asked.model_name
-    rows = f"{path} has {shape(path)[0]:,} rows, and above {tables.SMALL:,} a table is read in blocks"
+    rows = f"{path} has {tables.shape(path)[0]:,} rows, and above {tables.SMALL:,} a table is read in blocks"
     if policy not in (None, ONLY) or model not in (None, "linear"):
         given = f"--policy {policy}" if policy not in (None, ONLY) else f"--model {model}"
         raise InputError(f"{given} needs all arms in memory: {rows}; only --policy {ONLY} can, or give fewer rows")
@@ -47,11 +48,9 @@ def run_big(asked: Request) -> None:
     """Find the best arm of a table of any length and print it."""
     _refuse(asked)
     observe: Any = None if asked.pull is None else asked.observer()
-    apart = [name for name in (asked.id_column, asked.simulate) if name is not None]
-    total, names = shape(asked.arms_file)
-    columns = chosen(names, asked.feature, asked.exclude, apart)
-    source = open_table(asked.arms_file, columns, intercept=asked.intercept)
-    ids = Ids(asked.arms_file, asked.id_column)
+    read = reading(vars(asked), {"id_column", "feature", "exclude", "intercept"}, asked.simulate)
+    source = open_source(asked.arms_file, read.pop("features", None), **read)
+    total, ids = source.rows, Ids(source)
     elimination = catalog.policy(ONLY, **({} if asked.eta is None else {"eta": asked.eta}))
     policy = Streamed(elimination, switch=tables.SMALL)
     rewards = Rewards(elimination.model, asked.minimize)
@@ -113,7 +112,7 @@ class _Truth:
         variance = asked.noise_variance
         if variance is None:
             raise InputError("simulated rewards need --noise-variance")
-        column = open_table(asked.arms_file, [str(asked.simulate)])
+        column = open_source(asked.arms_file, [str(asked.simulate)])
         sign = -1 if asked.minimize else 1
         best, row, bad = bar.over(column).sweep(_Best(sign), _better)
         if bad >= 0:
@@ -175,10 +174,10 @@ def _stage(round: Round, ids: Ids, rewards: Rewards) -> dict[str, Any]:
 
 def _stage_line(stage: dict[str, Any], stages: int) -> str:
     lead = stage["ahead"][0]
-    spread = f"[{report.number(lead['low'])}, {report.number(lead['high'])}]"
+    spread = f"[{number(lead['low'])}, {number(lead['high'])}]"
     return (
         f"stage {stage['stage']}/{stages}: {sum(stage['pulls'].values()):,} pulls on {len(stage['pulls']):,} arms; "
-        f"kept {stage['kept']:,} of {stage['arms']:,}; ahead: {lead['arm']} at {report.number(lead['mean'])} {spread}"
+        f"kept {stage['kept']:,} of {stage['arms']:,}; ahead: {lead['arm']} at {number(lead['mean'])} {spread}"
     )
 
 

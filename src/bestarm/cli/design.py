@@ -1,21 +1,18 @@
 """`bestarm design`."""
 
-import csv
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bestarm import report
-from bestarm.arms import Arms
-from bestarm.cli.app import main, plain, say
-from bestarm.cli.tables import Ids, PassBar, chosen, in_blocks, open_table, shape, size
+from bestarm.cli.app import main, plain, print_table, say, table_text
+from bestarm.cli.tables import PassBar, read_arms, reading, size, table_options
 from bestarm.designs.allocation import CRITERIA, Allocation
 from bestarm.designs.allocation import design as find_design
+from bestarm.draw.style import number
 from bestarm.errors import InputError
+from bestarm.tables import in_blocks
 
 
 @main.command()
@@ -34,15 +31,13 @@ from bestarm.errors import InputError
     help="What a measurement of each row costs. Information for the same money is then made largest: weights are "
     "shares of the money, pulls are proportional to weight / cost and still --pulls in all; the money is printed.",
 )
-@click.option("--id", "id_column", help="Column that names the rows; row numbers, from 1, otherwise.")
 @click.option("--columns", metavar="A,B,C", help="Columns to use as features, in one word.")
-@click.option("--feature", multiple=True, help="Column to use as a feature (repeatable); all others otherwise.")
-@click.option("--exclude", multiple=True, help="Column not to use as a feature (repeatable).")
-@click.option("--categorical", multiple=True, help="Column of categories though it holds numbers (CSV; repeatable).")
-@click.option(
-    "--scale", type=click.Choice(["none", "minmax", "standard"]), default="none", help="Scale numeric features (CSV)."
+@table_options(
+    label=None,
+    id="Column that names the rows; row numbers, from 1, otherwise.",
+    categorical="Column of categories though it holds numbers (CSV; repeatable).",
+    scale="Scale numeric features (CSV).",
 )
-@click.option("--intercept", is_flag=True, help="Add a constant feature.")
 @click.option("--tolerance", type=click.FloatRange(min=0, min_open=True), default=1e-3, help="Largest certificate - 1.")
 @click.option("--memory", metavar="SIZE", help="Most memory for blocks and pools (not for CSV), such as 2GiB.")
 @click.option(
@@ -53,71 +48,40 @@ def design(
     table: str,
     pulls: int,
     criterion: str,
-    cost: str | None,
-    id_column: str | None,
     columns: str | None,
-    feature: tuple[str, ...],
-    exclude: tuple[str, ...],
-    categorical: tuple[str, ...],
-    scale: str,
-    intercept: bool,
     tolerance: float,
     memory: str | None,
     output: Path | None,
     style: str,
+    **asked: Any,
 ) -> None:
     """Say which rows to measure, and how often: `bestarm design candidates.parquet --pulls 96 -o plate.csv`.
 
     TABLE is a CSV file, or a .parquet file, a folder of them or a .npy file (columns x1, x2, ...) of any length, which
     is read a few times in blocks. Before rounding to whole pulls the efficiency is at least 1 / certificate.
     """
-    wanted = (*feature, *([] if columns is None else [name.strip() for name in columns.split(",")]))
+    asked["feature"] += () if columns is None else tuple(name.strip() for name in columns.split(","))
+    read, cost = reading(asked), asked["cost"]
     limit = None if memory is None else size(memory)
+    given: Any = table
+    if in_blocks(table):
+        for option in ("categorical", "scale"):
+            if read[option] not in ((), "none"):
+                raise InputError(f"--{option} is for CSV tables; {table} is read in blocks, as it is")
+        read["memory"] = limit
+    else:
+        given, read = read_arms(table, **read), {}
     with PassBar() as bar:
-        if in_blocks(table):
-            for option, given in (("--categorical", categorical), ("--scale", scale != "none")):
-                if given:
-                    raise InputError(f"{option} is for CSV tables; {table} is read in blocks, as it is")
-            apart = [name for name in (id_column, cost) if name is not None]
-            names = chosen(shape(table)[1], wanted, exclude, apart)
-            source: Any = bar.over(open_table(table, names, limit, cost, intercept))
-            ids = Ids(table, id_column)
-        else:
-            arms = Arms.from_csv(
-                table,
-                id=id_column,
-                features=wanted or None,
-                exclude=() if wanted else exclude,
-                categorical=categorical,
-                scale=scale,
-                intercept=intercept,
-                cost=cost,
-            )
-            say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
-            source = arms
-            ids = Ids(table, id_column, dict(enumerate(arms.ids)))
-        found = find_design(source, pulls, criterion, tolerance=tolerance, rng=0)
-        called = ids.of(found.rows)
+        found = find_design(given, pulls, criterion, tolerance=tolerance, progress=bar.passed, rng=0, **read)
     if not found.reached:
         say(f"Warning: the tolerance of {tolerance:g} was not reached; the certificate is {found.certificate:.6f}")
-    rows = _rows(found, called, id_column)
-    facts = _facts(found, criterion, cost)
+    rows = found.records()
+    if asked["id_column"] is None:
+        rows = [{key: cell for key, cell in row.items() if key != "id"} for row in rows]
     if output is not None:
         _write(rows, output)
         say(f"{len(rows):,} rows written to {output}")
-    _print(facts, rows, style, output is None)
-
-
-def _rows(found: Allocation, called: list[str], id_column: str | None) -> list[dict[str, Any]]:
-    """Return a flat row for each row to measure; rows count from 1."""
-    rows = []
-    for at, row in enumerate(found.rows):
-        flat: dict[str, Any] = {"row": int(row) + 1} | ({} if id_column is None else {"id": called[at]})
-        flat |= {"weight": float(found.weights[at]), "pulls": int(found.pulls[at])}
-        flat |= {} if found.costs is None else {"cost": float(found.costs[at])}
-        features = dict(zip(found.names, (float(value) for value in found.features[at]), strict=True))
-        rows.append(flat | {f"feature {name}" if name in flat else name: value for name, value in features.items()})
-    return rows
+    _print(_facts(found, criterion, cost), rows, style, output is None)
 
 
 def _facts(found: Allocation, criterion: str, cost: str | None) -> dict[str, Any]:
@@ -135,13 +99,9 @@ def _facts(found: Allocation, criterion: str, cost: str | None) -> dict[str, Any
 
 
 def _write(rows: list[dict[str, Any]], output: Path) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text.getvalue(), encoding="utf-8")
+        output.write_text(table_text(rows, "csv"), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--output cannot be written: {error}") from error
 
@@ -152,9 +112,7 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]], style: str, whole:
         click.echo(json.dumps(plain(facts | {"design": rows}), indent=1))
         return
     if style == "csv":
-        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        print_table(rows, "csv")
         return
     width = max(map(len, facts))
     for key, value in facts.items():
@@ -170,4 +128,4 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]], style: str, whole:
 
 
 def _short(value: Any) -> str:
-    return report.number(value) if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)

@@ -10,8 +10,8 @@ import click
 import numpy as np
 
 from bestarm import catalog
-from bestarm.arms import Arms
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
+from bestarm.cli.tables import read_arms, reading, table_options
 from bestarm.errors import BudgetWarning, InputError, UnknownNameError
 from bestarm.models.glm import GLM
 from bestarm.plan import Plan, draw
@@ -19,6 +19,7 @@ from bestarm.plan import plan as make_plan
 from bestarm.plan.rivals import RIVALS
 from bestarm.study import load_study
 
+COLUMNS = ("id_column", "feature", "exclude", "categorical", "scale", "intercept")
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
 CHANCE = click.FloatRange(0, 1, min_open=True, max_open=True)
 COUNT = click.IntRange(min=1)
@@ -45,14 +46,7 @@ COUNT = click.IntRange(min=1)
     multiple=True,
     help="A policy of `bestarm policies` (repeatable); three fast ones otherwise. auto takes longer: some 10 ms a run.",
 )
-@click.option("--id", "id_column", help="Column that names the arms; row numbers otherwise.")
-@click.option("--feature", multiple=True, help="Column to use as a feature (repeatable); all others otherwise.")
-@click.option("--exclude", multiple=True, help="Column not to use as a feature (repeatable).")
-@click.option("--categorical", multiple=True, help="Column of categories though it holds numbers (repeatable).")
-@click.option(
-    "--scale", type=click.Choice(["none", "minmax", "standard"]), default="none", help="Scale numeric features."
-)
-@click.option("--intercept", is_flag=True, help="Add a constant feature.")
+@table_options(label=None)
 @click.option("--replications", type=COUNT, default=1000, help="Simulated runs of each policy with each budget.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random; printed when not given.")
 @click.option("--jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
@@ -62,12 +56,6 @@ def plan(
     arms_file: str | None,
     study_name: str | None,
     storage: str | None,
-    id_column: str | None,
-    feature: tuple[str, ...],
-    exclude: tuple[str, ...],
-    categorical: tuple[str, ...],
-    scale: str,
-    intercept: bool,
     plot: Path | None,
     style: str,
     **settings: Any,
@@ -75,22 +63,13 @@ def plan(
     """Say how much budget is needed: `bestarm plan ads.csv --model logistic --gap 0.02 --base 0.1 --intercept`."""
     if (arms_file is None) == (study_name is None):
         raise click.UsageError("say what to plan for: either ARMS.csv or --study-name")
+    columns = {key: settings.pop(key) for key in COLUMNS}
     if arms_file is None:
         features, settings = _of_study(str(study_name), storage, settings)
         show(plan_for(features, **settings), style, plot)
         return
     _check(plot, **settings)
-    arms = Arms.from_csv(
-        arms_file,
-        id=id_column,
-        features=feature or None,
-        exclude=() if feature else exclude,
-        categorical=categorical,
-        scale=scale,
-        intercept=intercept,
-    )
-    say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
-    show(plan_for(arms, **settings), style, plot)
+    show(plan_for(read_arms(arms_file, **reading(columns)), **settings), style, plot)
 
 
 def _of_study(name: str, storage: str | None, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

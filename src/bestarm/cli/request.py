@@ -13,6 +13,7 @@ import click
 from bestarm import live, pulling, spec
 from bestarm.cli.app import say
 from bestarm.errors import BestArmError, PullError, RewardError
+from bestarm.numbers import fresh_seed
 
 
 class Refused(click.ClickException):
@@ -39,6 +40,8 @@ class Request:
     noise_variance: float | None
     pull: str | None
     pull_timeout: float | None
+    jobs: int
+    retries: int
     model_name: str | None
     policy_name: str | None
     rounds: int | None
@@ -65,7 +68,7 @@ class Request:
         The log is closed when the command ends. While another run has it, this command ends with exit code 2.
         """
         if self.log_file is None:
-            return None, live.fresh_seed() if self.seed is None else self.seed
+            return None, fresh_seed() if self.seed is None else self.seed
         try:
             log = live.Log.open(self.log_file, about)
         except live.LogBusy as error:
@@ -76,16 +79,7 @@ class Request:
 
     def observer(self, ids: Iterable[str] = ()) -> Callable[[str], float]:
         """Return the function from an arm's id to a reward that `--pull` names; refuse `ids` it cannot be given."""
-        return observer(str(self.pull), self.pull_timeout, ids)
-
-
-def observer(pull: str, timeout: float | None, ids: Iterable[str] = ()) -> Callable[..., float]:
-    """Return a Python function named as MODULE:FUNCTION, or a Command, which is refused for some `ids`."""
-    if "{id}" not in pull and "BESTARM_" not in pull and ":" in pull and " " not in pull:
-        return pulling.function(pull)
-    command = pulling.Command(pull, timeout)
-    command.check_ids(ids)
-    return command
+        return pulling.named(str(self.pull), self.pull_timeout, ids)
 
 
 @contextmanager

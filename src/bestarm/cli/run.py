@@ -1,27 +1,30 @@
 """`bestarm run` and `bestarm policies`."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from bestarm import catalog, live, report
-from bestarm.account import Account, Accountant, StageAccount
-from bestarm.arms import Arms
+from bestarm import catalog, pulling
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.cli import big
 from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
-from bestarm.cli.request import Request, accounted
-from bestarm.core import Problem, Pullable, variance_of_noise
+from bestarm.cli.options import accounted, warnings_said
+from bestarm.cli.request import Request
+from bestarm.cli.tables import reading, table_options
+from bestarm.core import Problem, Pullable, variance_of_noise, whole_budget
 from bestarm.errors import BudgetWarning, InputError
 from bestarm.models.glm import GLM, Logistic
 from bestarm.models.glm import Poisson as PoissonLink
-from bestarm.play import Round, play
-from bestarm.policies.auto import Auto
-from bestarm.rewards import Rewards
-from bestarm.version import __version__
+from bestarm.study.history import look_back
+from bestarm.study.report import checked
+from bestarm.study.running import begin, make
+from bestarm.study.study import Study
+from bestarm.tables.arms import Arms
 
 LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
 
@@ -29,18 +32,7 @@ LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
 @main.command()
 @click.argument("arms_file", metavar="ARMS.csv|.parquet|.npy")
 @click.option("--budget", type=int, required=True, help="Pulls to spend, never one more.")
-@click.option("--id", "id_column", help="Column that names the arms; row numbers otherwise.")
-@click.option("--label", multiple=True, help="Column to show beside an arm's id (repeatable).")
-@click.option("--feature", multiple=True, help="Column to use as a feature (repeatable); all others otherwise.")
-@click.option("--exclude", multiple=True, help="Column not to use as a feature (repeatable).")
-@click.option("--categorical", multiple=True, help="Column of categories though it holds numbers (repeatable).")
-@click.option(
-    "--scale",
-    type=click.Choice(["none", "minmax", "standard"]),
-    default="none",
-    help="Scale numeric features; minmax scales a simulated column to [0, 1] too.",
-)
-@click.option("--intercept", is_flag=True, help="Add a constant feature.")
+@table_options(scale="Scale numeric features; minmax scales a simulated column to [0, 1] too.")
 @click.option("--simulate", metavar="COLUMN", help="Take this column as the true means and simulate rewards.")
 @click.option(
     "--missing", type=click.Choice(["error", "mean", "drop"]), default="error", help="Blanks in the simulated column."
@@ -52,7 +44,9 @@ LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
     help="How to observe an arm: a command that prints one number, or a Python function of the arm's id. The id is a "
     "word {id} of the command, or the command reads BESTARM_ID from its environment.",
 )
-@click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull command.")
+@click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Pulls at a time.")
+@click.option("--retries", type=click.IntRange(min=0), default=2, help="How often a failed pull is tried again.")
 @click.option("--model", "model_name", help="Reward model: " + ", ".join(catalog.MODELS) + ".")
 @click.option(
     "--policy",
@@ -69,7 +63,8 @@ LARGEST_COUNT = 1e15  # a mean whose Poisson counts fit into 64 bits
     "--log",
     "log_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write each reward to this file as it comes; run again with the same file to resume.",
+    help="Keep each reward in this file as it comes; run again with the same file to resume. It is a study, which "
+    "best, report, trials and amend know.",
 )
 @click.option(
     "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a .html or .png report."
@@ -86,28 +81,23 @@ def run(**options: Any) -> None:
     if big.is_big(asked.arms_file):
         big.run_big(asked)
         return
-    policy, model = _policy(asked)
-    rewards = Rewards(model, asked.minimize)
     arms, means = _arms(asked)
-    ids = _labels(arms, asked.label)
     say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *_id_like(arms))
-    problem = Problem(arms.features, asked.budget, asked.noise_variance)
-    observe: Any = None if means is not None else asked.observer(arms.ids)
-    about = asked.about(repr(ids).encode() + arms.features.tobytes(), policy)
-    log, seed = asked.open_log(about)
-    bar = _bar(asked.budget)
-    if means is not None:
-        bandit: Any = _simulated(arms.features, means, model, asked.noise_variance, asked.minimize)
-    else:
-        turn = rewards.better, rewards.allowed
-        bandit = live.Live(arms.features, arms.ids, observe, asked.noise_variance, *turn, log, bar.update)
-    accountant = Accountant(policy, model, ids, rewards.natural)
-    account, found = _play(policy, bandit, problem, seed, accountant, bar, log)
-    _answer(account, found, means, ids, seed, asked)
+    pull: Any = asked.observer(arms.ids) if means is None else None
+    with warnings_said():
+        study = begin(
+            arms, whole_budget(asked.budget), asked.log_file, seed=asked.seed, rounds=asked.rounds, labels=asked.label,
+            direction="minimize" if asked.minimize else "maximize", noise_variance=asked.noise_variance,
+            **_policy(asked),
+        )  # fmt: skip
+        if means is not None:
+            pull = _simulated(study, means, asked)
+        _warn_if_thin(study)
+        _made(study, pull, asked)
+        _answer(study, means, asked)
     if asked.report_file is not None:
-        about |= {"seed": seed, "command": " ".join(["bestarm", *sys.argv[1:]]), "version": __version__}
         try:
-            report.write(account, asked.report_file, about)
+            study.report(asked.report_file)
         except OSError as error:
             raise InputError(f"--report cannot be written: {error}") from error
         say(f"report written to {asked.report_file}")
@@ -135,37 +125,26 @@ def _check(asked: Request) -> None:
         raise click.UsageError("say where rewards come from: either --simulate COLUMN or --pull 'command {id}'")
     if asked.noise_variance is not None:
         variance_of_noise(asked.noise_variance, "--noise-variance")
-    if asked.report_file is not None and asked.report_file.suffix.lower() not in {".html", ".png"}:
-        raise click.UsageError(f"--report takes a .html or .png file; given {asked.report_file.name!r}")
+    if asked.report_file is not None:
+        try:
+            checked(asked.report_file)
+        except InputError as error:
+            raise click.UsageError(f"--report: {error}") from error
 
 
-def _policy(asked: Request) -> tuple[Any, Any]:
-    """Return the policy and its model."""
+def _policy(asked: Request) -> dict[str, Any]:
+    """Return the policy and the model of its rewards by name, or the policy with the settings that were given."""
+    if asked.eta is None:
+        return {"policy": asked.policy_name, "model": asked.model_name}
+    own = {"model": catalog.model(asked.model_name)} if asked.policy_name and asked.model_name else {}
     name = asked.policy_name or catalog.default_policy(asked.model_name)
-    settings: dict[str, Any] = {} if asked.eta is None else {"eta": asked.eta}
-    if asked.rounds is not None:
-        if not isinstance(catalog.policy(name), Auto):
-            raise InputError(f"--rounds is for the policy auto; {name} has stages or single pulls of its own")
-        settings["rounds"] = asked.rounds
-    if asked.policy_name and asked.model_name:
-        settings["model"] = catalog.model(asked.model_name)
-    policy = catalog.policy(name, **settings)
-    inner = getattr(policy, "policy", policy)
-    return policy, getattr(inner, "model", None) or catalog.model(asked.model_name or "linear")
+    return {"policy": catalog.policy(name, eta=asked.eta, **own)}
 
 
 def _arms(asked: Request) -> tuple[Arms, Any]:
     """Return the arms of the table and, where rewards are simulated, their true means `(K,)`."""
-    apart = {*asked.exclude, *asked.label, *([asked.simulate] if asked.simulate else [])}
-    arms = Arms.from_file(
-        asked.arms_file,
-        id=asked.id_column,
-        features=asked.feature or None,
-        exclude=() if asked.feature else tuple(sorted(apart - {asked.id_column})),
-        categorical=asked.categorical,
-        scale=asked.scale,
-        intercept=asked.intercept,
-    )
+    read = reading(vars(asked), apart=asked.simulate or None)
+    arms = Arms.from_file(asked.arms_file, **read)
     if asked.simulate is None:
         return arms, None
     if asked.missing == "drop":
@@ -177,11 +156,6 @@ def _arms(asked: Request) -> tuple[Arms, Any]:
     return arms, means
 
 
-def _labels(arms: Arms, label: tuple[str, ...]) -> tuple[str, ...]:
-    columns = [arms.table[name] for name in label]
-    return tuple(" ".join([arm, *map(str, row)]) for arm, *row in zip(arms.ids, *columns, strict=True))
-
-
 def _id_like(arms: Arms) -> list[str]:
     """Return a word of caution for a feature that only numbers the rows."""
     steps = [(name, np.diff(column)) for name, column in zip(arms.names, arms.features.T, strict=True)]
@@ -191,49 +165,31 @@ def _id_like(arms: Arms) -> list[str]:
     ]
 
 
-def _simulated(features: Any, means: Any, model: Any, variance: float | None, minimize: bool) -> Pullable:
+def _simulated(study: Study, means: Any, asked: Request) -> Pullable:
+    """Return the world of a simulated column, whose noise goes with the model of the rewards."""
+    features, model = np.array(study.state.features, dtype=np.float64), study.state.rewards.model
     link = model.link if isinstance(model, GLM) else None
     if isinstance(link, Logistic):
         if means.min() < 0 or means.max() > 1:
             raise InputError("a simulated column of chances must lie between 0 and 1; --scale minmax would do that")
-        return Bandit(features, 1 - means if minimize else means, Bernoulli())
+        return Bandit(features, means, Bernoulli())
     if isinstance(link, PoissonLink):
         if means.min() < 0:
             raise InputError("a simulated column of mean counts must not be negative")
         if means.max() > LARGEST_COUNT:
             raise InputError(f"a simulated column of mean counts must not go beyond {LARGEST_COUNT:g}")
         return Bandit(features, means, Poisson())
-    if variance is None:
+    if asked.noise_variance is None:
         raise InputError("simulated rewards need --noise-variance")
-    return Bandit(features, -means if minimize else means, Gaussian(variance))
+    return Bandit(features, means, Gaussian(asked.noise_variance))
 
 
-def _play(
-    policy: Any, bandit: Any, problem: Problem, seed: int, accountant: Accountant, bar: Any, log: live.Log | None
-) -> tuple[Account, int]:
-    def watch(round: Round) -> None:
-        if not isinstance(bandit, live.Live):
-            bar.update(int(round.pulls.times.sum()))
-        stage = accountant.watch(round)
-        if stage is not None:
-            bar.write(_stage_line(stage, len(round.after.stages)), file=sys.stderr)
-
-    if log is not None and log.count:
-        say(f"resuming: {log.count} rewards are in {log.path}")
-
-    def best() -> str:
-        return str(accountant.stages[-1].estimates[0].arm) if accountant.stages else ""
-
-    with accounted(bandit, problem.budget, log, best), bar:
-        _warn_if_thin(policy, problem)
-        done = play(policy, bandit, problem.budget, seed, watch)
-    return accountant.close(problem, done), int(done.arm)
-
-
-def _warn_if_thin(policy: Any, problem: Problem) -> None:
-    state = policy.start(problem)
-    for stage in getattr(state, "stages", ())[:1]:
-        dimension = np.linalg.matrix_rank(problem.features)
+def _warn_if_thin(study: Study) -> None:
+    state = study.state
+    with np.errstate(all="ignore"):
+        begun = state.policy.start(Problem(np.array(state.features), int(state.budget), state.noise_variance))
+    for stage in getattr(begun, "stages", ())[:1]:
+        dimension = np.linalg.matrix_rank(np.array(state.features))
         if stage.pulls < dimension:
             say(
                 f"{BudgetWarning.__name__}: {stage.pulls} pulls in the first stage cannot determine {dimension} "
@@ -241,36 +197,64 @@ def _warn_if_thin(policy: Any, problem: Problem) -> None:
             )
 
 
-def _stage_line(stage: StageAccount, stages: int) -> str:
-    lead, pulls = stage.estimates[0], sum(stage.pulls.values())
-    kept = len(stage.kept)
-    line = f"stage {stage.number}/{stages}: {pulls:,} pulls on {len(stage.pulls):,} arms"
-    line += f"; kept {kept:,} of {len(stage.estimates):,}"
-    if kept < len(stage.estimates):
-        above, below = (report.number(e.mean) for e in stage.estimates[kept - 1 : kept + 1])
-        line += f", cut between {above} and {below}"
-    spread = f" [{report.number(lead.low)}, {report.number(lead.high)}]"
-    return f"{line}; ahead: {lead.arm} at {report.number(lead.mean)}{spread}"
+def _made(study: Study, pull: Any, asked: Request) -> None:
+    """Make the observations; where they end early, say what was spent and how to go on."""
+    kept = int(study.state.total)
+    if kept:
+        say(f"resuming: {kept} rewards are in {asked.log_file}")
+    log = asked.log_file
+    go_on = f"run again to resume from {log}" if log else "with --log FILE the next run could resume"
+    every = (Exception, KeyboardInterrupt, SystemExit)
+    with accounted(study, go_on, *every), pulling.ended_by_signals(), _watched(study) as watch:
+        make(study, pull, asked.pull_timeout, n_jobs=asked.jobs, retries=asked.retries, progress=watch)
 
 
-def _answer(account: Account, found: int, means: Any, ids: tuple[str, ...], seed: int, asked: Request) -> None:
-    row: dict[str, Any] = account.row() | {"seed": seed}
-    if means is not None:
-        best = int(np.argmin(means) if asked.minimize else np.argmax(means))
-        row |= {
-            "true_best": ids[best],
-            "true_mean": float(means[found]),
-            "regret": float(abs(means[best] - means[found])),
-        }
-    stages = [
-        {"stage": s.number, "pulls": s.pulls, "kept": list(s.kept), "estimates": [vars(e) for e in s.estimates]}
-        for s in account.stages
-    ]
-    more = {"counts": account.counts, "by_stage": stages} | ({"belief": account.belief} if account.belief else {})
-    print_answer(row, more, asked.style)
-
-
-def _bar(budget: int) -> Any:
+@contextmanager
+def _watched(study: Study) -> Iterator[Any]:
+    """Give a function that shows how far a study has come, and says who is still in the race."""
     from tqdm import tqdm
 
-    return tqdm(total=budget, unit=" pulls", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
+    state = study.state
+    seen = {"closed": state.closed, "left": len(state.in_race)}
+    silent = not sys.stderr.isatty()
+    with tqdm(total=int(state.budget), unit=" pulls", disable=silent, file=sys.stderr, leave=False) as bar:
+
+        def show(study: Study) -> None:
+            bar.update(int(study.state.total) - bar.n)
+            if seen["left"] < 0 or study.state.closed == seen["closed"]:
+                return
+            seen["closed"] = study.state.closed
+            left = study.standing()
+            if left is not None and len(left) < seen["left"]:
+                bar.write(_race_line(study, len(left), seen["left"]), file=sys.stderr)
+            seen["left"] = -1 if left is None else len(left)
+
+        yield show
+
+
+def _race_line(study: Study, left: int, before: int) -> str:
+    state = study.state
+    return (
+        f"{state.total:,.0f} of {state.budget:,.10g} pulls: {left:,} of {before:,} arms stay in the race; "
+        f"ahead: {study.best_arm}"
+    )
+
+
+def _answer(study: Study, means: Any, asked: Request) -> None:
+    found, state = study.recommend(), study.state
+    row = found.row() | {"rounds": state.rounds, "seed": state.seed}
+    if means is not None:
+        best = int(np.argmin(means) if asked.minimize else np.argmax(means))
+        mean = float(means[state.places[found.arm]])
+        row |= {"true_best": state.ids[best], "true_mean": mean, "regret": abs(float(means[best]) - mean)}
+    more: dict[str, Any] = {}
+    if asked.style == "json":
+        steps = look_back(study, points=0).steps
+        more = {
+            "counts": dict(zip(state.ids, map(int, state.counts), strict=True)),
+            "chances": found.chances,
+            "by_stage": [{"told": step.told, "left": list(step.left)} for step in steps],
+            "warnings": list(found.warnings),
+        }
+    print_answer(row, more, asked.style)
+    say(*([] if asked.style == "json" else found.warnings))

@@ -2,38 +2,29 @@
 
 import shlex
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from bestarm.arms import Arms
 from bestarm.cli.app import FORMAT, main, print_table, say
 from bestarm.cli.options import ALLOW, STORAGE, STUDY, counted, on_the_line, spent, the_name, typed, warnings_said
-from bestarm.cli.run import run as run_command
+from bestarm.cli.tables import reading, table_options
 from bestarm.errors import BestArmError, BestArmWarning, InputError
 from bestarm.study import Storage, Study, create_study, delete_study, load_study, open_storage
 from bestarm.study.copying import copy_study, upgrade_storage
 from bestarm.study.doctor import examine
 from bestarm.study.salvage import salvage
 from bestarm.study.successor import create_from
+from bestarm.tables.arms import Arms
 
-COLUMNS = ("id_column", "label", "feature", "exclude", "categorical", "scale", "intercept")
 SETTINGS = ("budget", "policy", "model", "noise_variance", "seed", "batch", "rounds", "refund", "extra", "unit")
-
-
-def _columns(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options by which `run` reads a table of arms."""
-    for option in reversed([param for param in run_command.params if param.name in COLUMNS]):
-        command.__dict__.setdefault("__click_params__", []).append(option)
-    return command
 
 
 @main.command("create-study")
 @click.argument("name")
 @click.option("--arms", "arms_file", metavar="ARMS.csv", help="Table of arms, a row each; - is stdin.")
-@_columns
+@table_options()
 @click.option("--cost", metavar="COLUMN", help="Column with the price of a pull; the budget is then money.")
 @click.option("--by-reference", is_flag=True, help="Keep the place of a large table in the log, not a copy of it.")
 @click.option("--budget", type=float, help="Pulls to spend, or money with --cost; never more.")
@@ -79,14 +70,14 @@ def _fresh(name: str, place: Storage, asked: dict[str, Any]) -> Study:
     for key, what in (("arms_file", "--arms"), ("budget", "--budget")):
         if asked[key] is None:
             raise click.UsageError(f"Missing option '{what}'; a study begun --from another does without.")
-    read, path = _reading(asked, set(asked)), asked["arms_file"]
+    read, path = reading(asked), asked["arms_file"]
     if asked["by_reference"] and path == "-":
         raise click.UsageError("--by-reference needs a file: what comes on standard input has no place")
     arms = path if asked["by_reference"] else Arms.from_file(path, **read)
     study = create_study(
         arms, study_name=name, storage=place, load_if_exists=asked["if_exists"] == "load",
         direction="minimize" if asked["minimize"] else "maximize", read=read if asked["by_reference"] else None,
-        **{key: asked[key] for key in SETTINGS},
+        labels=asked["label"], **{key: asked[key] for key in SETTINGS},
     )  # fmt: skip
     if isinstance(arms, Arms):
         say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
@@ -102,25 +93,12 @@ def _successor(name: str, place: Storage, old: Study, asked: dict[str, Any], giv
     if "minimize" in given:
         settings["direction"] = "minimize" if asked["minimize"] else "maximize"
     study = create_from(
-        old, name, place, arms=asked["arms_file"], read=_reading(asked, given),
+        old, name, place, arms=asked["arms_file"], read=reading(asked, given),
         load_if_exists=asked["if_exists"] == "load", **settings,
     )  # fmt: skip
     left = "" if "budget" in given else f"; its budget is what is left, {old.name!r} has {spent(old)}"
     say(f"{counted(int(study.state.total), 'result')} of {old.name!r} taken along, which cost nothing{left}")
     return study
-
-
-def _reading(asked: dict[str, Any], given: set[str]) -> dict[str, Any]:
-    """Return the options by which a table of arms is read, of those that are given."""
-    read: dict[str, Any] = {key: asked[key] for key in ("cost", "categorical", "scale", "intercept") if key in given}
-    if "id_column" in given:
-        read["id"] = asked["id_column"]
-    if "feature" in given and asked["feature"]:
-        return {**read, "features": list(asked["feature"])}
-    if given & {"exclude", "label"}:
-        apart = {*asked["exclude"], *asked["label"]} - {asked["id_column"], asked["cost"]}
-        read["exclude"] = sorted(apart)
-    return read
 
 
 @main.command()

@@ -1,113 +1,86 @@
-"""Tables that are read in blocks, as commands open them: .npy and Parquet."""
+"""Tables as commands read them: the options, what they say, and what is said back."""
 
-import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
-from bestarm.errors import ArmsError, InputError, UnknownNameError
-from bestarm.sources import Source, open_source
-from bestarm.sources.parquet import ParquetSource, parquet_shape
-from bestarm.sources.priced import PricedSource
-from bestarm.sources.views import ColumnsSource, InterceptSource, WatchedSource, gathered
+from bestarm.cli.app import say
+from bestarm.errors import InputError
+from bestarm.tables import Source
+from bestarm.tables.arms import Arms
+from bestarm.tables.encoding import SCALES
+from bestarm.tables.views import WatchedSource
 
-SMALL = 100_000  # rows up to which a table is read as a whole, with ids, categories and all policies
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "id": {"help": "Column that names the arms; row numbers otherwise."},
+    "label": {"multiple": True, "help": "Column to show beside an arm's id (repeatable)."},
+    "feature": {"multiple": True, "help": "Column to use as a feature (repeatable); all others otherwise."},
+    "exclude": {"multiple": True, "help": "Column not to use as a feature (repeatable)."},
+    "categorical": {"multiple": True, "help": "Column of categories though it holds numbers (repeatable)."},
+    "scale": {"type": click.Choice([*SCALES]), "default": "none", "help": "Scale numeric features."},
+    "intercept": {"is_flag": True, "help": "Add a constant feature."},
+}
 
 
-def in_blocks(path: str) -> bool:
-    """Return whether a table is of a kind that can be read in blocks."""
-    return os.path.isdir(path) or Path(path).suffix.lower() in (".npy", ".parquet", ".pq")
+def table_options(**helps: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare the options that read a table of arms; `helps` say more of some, and None leaves one out."""
+
+    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name, settings in reversed(OPTIONS.items()):
+            about = helps.get(name, settings["help"])
+            spelled = ("--id", "id_column") if name == "id" else (f"--{name}",)
+            command = command if about is None else click.option(*spelled, **settings | {"help": about})(command)
+        return command
+
+    return declare
 
 
-def shape(path: str) -> tuple[int, tuple[str, ...]]:
-    """Return the number of rows and the names of the columns, without reading the rows."""
-    if not os.path.exists(path):  # False as well where a name is too long
-        raise InputError(f"{path}: there is no such file or folder")
-    if Path(path).suffix.lower() == ".npy":
-        source = open_source(path)
-        return source.rows, source.names
-    return parquet_shape(Path(path))
+def reading(asked: Mapping[str, Any], given: Collection[str] | None = None, apart: str | None = None) -> dict[str, Any]:
+    """Return how a table is to be read, in the words of `bestarm.open_table`, of the options that are given.
+
+    Labels and the column `apart` are no features. Where features are named these are all, and nothing is excluded.
+    """
+    given = {*asked} if given is None else {*given}
+    read: dict[str, Any] = {key: asked[key] for key in ("cost", "categorical", "scale", "intercept") if key in given}
+    if "id_column" in given:
+        read["id"] = asked["id_column"]
+    if "feature" in given and asked["feature"]:
+        return {**read, "features": list(asked["feature"])}
+    if {"exclude", "label"} & given:
+        left = {*asked["exclude"], *asked.get("label", ()), apart} - {asked["id_column"], asked.get("cost"), None}
+        read["exclude"] = sorted(left)
+    return read
 
 
-def chosen(names: Sequence[str], feature: Iterable[str], exclude: Iterable[str], apart: Iterable[str]) -> list[str]:
-    """Return the columns that are features: those named, or all but those excluded or used for something else."""
-    wanted, left, used = list(dict.fromkeys(feature)), set(exclude), set(apart)
-    for name in [*wanted, *left, *used]:
-        if name not in names:
-            raise ArmsError(str(UnknownNameError("column", name, names)))
-    found = [name for name in (wanted or names) if name not in left and (wanted or name not in used)]
-    if not found:
-        raise ArmsError("no column is left to be a feature")
-    return found
-
-
-def open_table(
-    path: str,
-    columns: Sequence[str],
-    memory: int | None = None,
-    cost: str | None = None,
-    intercept: bool = False,
-) -> Source:
-    """Return the source of some columns of a table, with costs and a constant where wanted."""
-    if Path(path).suffix.lower() == ".npy":
-        whole = open_source(path, memory=memory)
-        source: Source = whole if tuple(columns) == whole.names else ColumnsSource.of(whole, columns)
-    elif cost is not None and not intercept:
-        return open_source(path, columns, memory=memory, cost=cost)
-    else:
-        source = open_source(path, columns, memory=memory)
-    source = InterceptSource(source) if intercept else source
-    return source if cost is None else PricedSource.of(source, gathered(open_table(path, [cost]))[:, 0])
+def read_arms(path: str, **read: Any) -> Arms:
+    """Read a table as a whole and say what was found in it."""
+    arms = Arms.from_file(path, **read)
+    say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
+    return arms
 
 
 @dataclass
 class Ids:
-    """What arms are called: their row numbers, counted from 1, or the cells of a column, looked up when needed."""
+    """What the rows of a source are called, each looked up once."""
 
-    path: str
-    column: str | None = None
+    source: Source
     known: dict[int, str] = field(default_factory=dict)
 
     def of(self, rows: Any) -> list[str]:
         """Return the ids of rows `(m,)`, counted from 0."""
         wanted = [int(row) for row in rows]
-        if self.column is None:
-            return [str(row + 1) for row in wanted]
         missing = np.array([row for row in wanted if row not in self.known], dtype=np.int64)
         if len(missing):
-            self.known |= dict(zip(missing.tolist(), self._cells(missing), strict=True))
+            self.known |= dict(zip(missing.tolist(), self.source.ids(missing), strict=True))
         return [self.known[row] for row in wanted]
 
     def __getitem__(self, row: Any) -> str:
         return self.of([row])[0]
-
-    def _cells(self, rows: Any) -> list[str]:
-        assert self.column is not None
-        if Path(self.path).suffix.lower() == ".npy":
-            cells = open_table(self.path, [self.column]).take(rows)[:, 0].tolist()
-            return [str(int(cell)) if cell == int(cell) else str(cell) for cell in cells]
-        source = ParquetSource.of(Path(self.path), columns=_any_number(self.path))
-        cells = source.texts(self.column, rows)
-        for row, cell in zip(rows, cells, strict=True):
-            if not cell:
-                raise ArmsError(f"{source.place(int(row))}, column {self.column!r}: the id is missing")
-        return cells
-
-
-def _any_number(path: str) -> list[str]:
-    """Return the name of one column of numbers: a source has at least one."""
-    for name in parquet_shape(Path(path))[1]:
-        try:
-            ParquetSource.of(Path(path), columns=[name])
-        except ArmsError:
-            continue
-        return [name]
-    raise ArmsError(f"{path}: there is no column of numbers")
 
 
 class PassBar:
@@ -132,6 +105,10 @@ class PassBar:
             self.bar.set_description(f"pass {self.passes}")
         self.bar.update(at - self.at)
         self.at = at
+
+    def passed(self, number: int, at: int, rows: int, gap: float) -> None:
+        """Show how far a design's pass over the table is."""
+        self.watch(at, rows)
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""

@@ -27,9 +27,9 @@ from bestarm.designs.span import Span
 from bestarm.designs.sweep import all_leverages
 from bestarm.errors import ArmsError, InputError
 from bestarm.linalg import Candidates, one_thread
-from bestarm.sources.memory import ArraySource
-from bestarm.sources.priced import PricedSource
-from bestarm.sources.protocols import Source, beside, to_host
+from bestarm.tables.memory import ArraySource
+from bestarm.tables.source import Source, beside, to_host
+from bestarm.tables.views import PricedSource
 
 IDLE = 5  # passes in a row without a better design after which rounding errors are all that is left
 
@@ -93,7 +93,7 @@ def optimal_design(
     max g / r − 1. After `limit` passes, or several that bring nothing, the best design so far is
     returned: `Solution.reached` says whether it is good enough.
 
-    >>> from bestarm.sources import open_source
+    >>> from bestarm.tables import open_source
     >>> found = optimal_design(open_source(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])))
     >>> found.rows, found.weights.round(3), round(found.certificate, 6)
     (array([0, 1]), array([0.5, 0.5]), 1.0)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bestarm.arms import Arms
 from bestarm.designs.active import optimal_design
 from bestarm.designs.many import shortened
 from bestarm.designs.newton import Floats
@@ -18,10 +18,8 @@ from bestarm.designs.transductive import Transductive
 from bestarm.errors import BudgetError, InputError, UnknownNameError
 from bestarm.linalg import Candidates, span_coordinates
 from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
-from bestarm.sources import Source, open_source
-from bestarm.sources.memory import ArraySource
-from bestarm.sources.priced import PricedSource
-from bestarm.sources.views import gathered
+from bestarm.tables import Source, source_of
+from bestarm.tables.views import gathered
 
 MOST_PAIRS = 300  # rows up to which all differences between rows are looked at
 ROUNDING = AutoRound()
@@ -30,7 +28,7 @@ LIMIT = 5000  # steps of the search over differences
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    """Rows to measure `(m,)`, counted from 0 and ascending, each with its share, whole pulls, cost and features.
+    """Rows to measure `(m,)`, counted from 0 and ascending, each with its id, share, whole pulls, cost and features.
 
     `weights` are shares of the money (of the pulls, without costs), `pulls` sum to what was asked for, and `support`
     counts the rows of the design, some of which may have come to no pull. `certificate` is that of the design before
@@ -38,6 +36,7 @@ class Allocation:
     """
 
     rows: Index
+    ids: tuple[str, ...]
     weights: Floats
     pulls: Index
     costs: Floats | None
@@ -56,6 +55,24 @@ class Allocation:
         """What all pulls cost; their number where no costs were given."""
         return float(self.pulls.sum() if self.costs is None else self.pulls @ self.costs)
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return a flat mapping for each row to measure, where `row` counts from 1."""
+        found = []
+        for at, row in enumerate(self.rows):
+            flat: dict[str, Any] = {"row": int(row) + 1, "id": self.ids[at]}
+            flat |= {"weight": float(self.weights[at]), "pulls": int(self.pulls[at])}
+            flat |= {} if self.costs is None else {"cost": float(self.costs[at])}
+            features = dict(zip(self.names, (float(value) for value in self.features[at]), strict=True))
+            found.append(flat | {f"feature {name}" if name in flat else name: it for name, it in features.items()})
+        return found
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Return `records` as a data frame of pandas, or of another library with `DataFrame`, such as polars."""
+        try:
+            return import_module(library).DataFrame(self.records())
+        except ImportError as error:
+            raise InputError(f"a frame of {library} needs it: pip install {library}, or take records()") from error
+
     def __repr__(self) -> str:
         n, m = int(self.pulls.sum()), len(self.rows)
         return f"Allocation({n} pulls on {m} of {self.arms} rows, rank {self.rank}, certificate {self.certificate:.6g})"
@@ -69,17 +86,22 @@ def design(
     tolerance: float = 1e-3,
     progress: Progress | None = None,
     rng: Any = None,
+    **reading: Any,
 ) -> Allocation:
     """Say which rows of a table to measure, and how often, so that a linear model is known best after `pulls` pulls.
 
-    `table` is whatever `bestarm.sources.open_source` takes, a source, or `Arms`. "g" makes the worst error of an
-    estimated mean least and "d" the volume of the confidence ellipsoid; the same design does both (Kiefer and Wolfowitz
-    1960). "xy" makes the worst error of a difference between two rows least, for up to 300 rows. Where a pull of row i
-    costs c_i, information for the same money is made largest: pulls are proportional to w_i / c_i.
+    `table` is whatever `bestarm.open_table` takes, read with its options (`id`, `features`, `exclude`, `categorical`,
+    `scale`, `intercept`, `memory`), or `Arms`, or a source. Arrays, .npy files and Parquet of any length are read in
+    blocks, as they stand. "g" makes the worst error of an estimated mean least and "d" the volume of the confidence
+    ellipsoid; the same design does both (Kiefer and Wolfowitz 1960). "xy" makes the worst error of a difference between
+    two rows least, for up to 300 rows. Where a pull of row i costs c_i, numbers `(K,)` or a column's name, information
+    for the same money is made largest: pulls are proportional to w_i / c_i.
 
     >>> found = design(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]]), pulls=10)
     >>> found.rows, found.pulls, round(found.certificate, 6)
     (array([0, 1]), array([5, 5]), 1.0)
+    >>> [(row["id"], row["pulls"], row["x2"]) for row in found.records()]
+    [('1', 5, 0.0), ('2', 5, 1.0)]
     """
     if criterion not in CRITERIA:
         raise UnknownNameError("criterion", criterion, CRITERIA)
@@ -87,15 +109,8 @@ def design(
     if count < 1:
         raise BudgetError(f"pulls must be at least 1; given {count}", least=1)
     near = real(tolerance, "tolerance", above=0)
-    source = _source(table, table.cost if cost is None and isinstance(table, Arms) else cost)
+    source = source_of(table, cost, **reading)
     return CRITERIA[criterion](source, count, near, progress, generator(rng, "rng"))
-
-
-def _source(table: Any, cost: Any) -> Source:
-    if not isinstance(table, Arms) and not hasattr(table, "sweep"):
-        return open_source(table, cost=cost)
-    found: Source = ArraySource.of(table.features, table.names, label="the arms") if isinstance(table, Arms) else table
-    return found if cost is None else PricedSource.of(found, cost)
 
 
 def _by_volume(source: Source, pulls: int, tolerance: float, progress: Progress | None, rng: Any) -> Allocation:
@@ -107,8 +122,10 @@ def _by_volume(source: Source, pulls: int, tolerance: float, progress: Progress 
     costs = None if found.costs is None else found.costs[kept]
     money = shares if costs is None else shares * costs
     some = np.flatnonzero(times)
+    rows = found.rows[kept][some]
     return Allocation(
-        rows=found.rows[kept][some],
+        rows=rows,
+        ids=tuple(source.ids(rows)),
         weights=(money / money.sum())[some],
         pulls=times[some],
         costs=None if costs is None else costs[some],
@@ -148,6 +165,7 @@ def _by_pairs(source: Source, pulls: int, tolerance: float, progress: Progress |
     some = np.flatnonzero(times)
     return Allocation(
         rows=some,
+        ids=tuple(source.ids(some)),
         weights=weights[some],
         pulls=times[some],
         costs=None,

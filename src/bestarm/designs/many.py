@@ -12,8 +12,8 @@ from bestarm.designs.reading import Index
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.trim import trim
 from bestarm.linalg import Candidates, span_coordinates
-from bestarm.sources.memory import ArraySource
-from bestarm.sources.protocols import beside, to_host
+from bestarm.tables.memory import ArraySource
+from bestarm.tables.source import beside, to_host
 
 AMPLE = 10  # pulls for each row of the support from which rounding costs a tenth at most, however long the support is
 

@@ -7,7 +7,7 @@ import numpy as np
 from bestarm.designs.newton import Floats, improve, multiplicative
 from bestarm.designs.reading import Index, Plan
 from bestarm.designs.span import Span, distinct
-from bestarm.sources.protocols import Rows
+from bestarm.tables.source import Rows
 
 ROUGH = 0.1  # gap to which a sample is solved: it is no more than a start
 THIN = 1e-6  # eigenvalues of V below this are directions not spanned; at the optimum none is below 1/r

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bestarm.errors import InputError
-from bestarm.sources.protocols import Source
+from bestarm.tables.source import Source
 
 Index: TypeAlias = NDArray[np.int64]
 Progress: TypeAlias = Callable[[int, int, int, float], None]

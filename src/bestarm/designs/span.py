@@ -8,7 +8,7 @@ from bestarm.core import Array, namespace
 from bestarm.designs.newton import Floats
 from bestarm.designs.reading import Index, Plan, Reader
 from bestarm.errors import ArmsError
-from bestarm.sources.protocols import Rows, beside, to_host
+from bestarm.tables.source import Rows, beside, to_host
 
 SAFE = 1e-8  # smallest eigenvalue of the scaled X'X whose square root X'X still knows to half of all digits
 VANISHING = 1e-200  # sums of squares below this may have lost digits to underflow

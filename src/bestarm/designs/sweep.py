@@ -10,7 +10,7 @@ from bestarm.designs.newton import Floats, leverages
 from bestarm.designs.pool import Cache
 from bestarm.designs.reading import Index, Plan, Reader
 from bestarm.designs.span import Span
-from bestarm.sources.protocols import Rows, beside, to_host
+from bestarm.tables.source import Rows, beside, to_host
 
 COARSE = 1e-5  # relative error up to which leverages in float32 are good enough to choose rows by
 

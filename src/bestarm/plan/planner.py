@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm import catalog
-from bestarm.arms import Arms
 from bestarm.core import Problem, whole_budget
 from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
 from bestarm.models.weighed import Weighed
@@ -18,6 +17,7 @@ from bestarm.plan.rivals import RIVALS
 from bestarm.plan.simulate import Simulation, search
 from bestarm.plan.theorem import Theorem
 from bestarm.plan.worlds import Prior, Worlds
+from bestarm.tables.arms import Arms
 
 Policies: TypeAlias = Iterable[str] | Mapping[str, Any]
 

@@ -23,8 +23,8 @@ from bestarm.models.linear import Linear, Projected
 from bestarm.numbers import real
 from bestarm.policies.elimination import Elimination, EliminationState, Survivors, ThisStage
 from bestarm.policies.schedules import Stage
-from bestarm.sources.protocols import Rows, Source, beside, to_host
-from bestarm.sources.views import CopiedSource, SelectedSource, gathered
+from bestarm.tables.source import Rows, Source, beside, to_host
+from bestarm.tables.views import CopiedSource, SelectedSource, gathered
 
 DIGITS = 16  # bits of a score that one round of the search for a quantile looks at
 CHUNK = 1 << 18  # scores that are looked at together
@@ -85,7 +85,7 @@ class Streamed:
     >>> from bestarm.designs.protocols import Rounded
     >>> from bestarm.designs.optimal import WolfeAtwood
     >>> from bestarm.designs.rounding import AutoRound
-    >>> from bestarm.sources import open_source
+    >>> from bestarm.tables import open_source
     >>> policy = Streamed(Elimination(Linear(), Rounded(WolfeAtwood(), AutoRound())), switch=2)
     >>> state = policy.start(BigProblem(open_source(np.eye(8)[:, :4] + 0.1), budget=30))
     >>> policy.ask(state, np.random.default_rng(1)).total

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.arms import SCALES, Arms, Column, Encoding
 from bestarm.errors import ArmsError, InputError
-from bestarm.sheet import Sheet, as_number, read_file
 from bestarm.study.state import StudyState
+from bestarm.tables.arms import Arms
+from bestarm.tables.encoding import SCALES, Column, Encoding
+from bestarm.tables.sheet import Sheet, as_number, read_file
 
 ADDED = "was added later and has no row in the table the study keeps: give a table with a row for every arm"
 

@@ -4,7 +4,7 @@ import os
 import platform
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,11 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm import catalog, spec
-from bestarm.arms import Arms
 from bestarm.core import Problem
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
-from bestarm.live import fresh_seed
-from bestarm.numbers import real, whole
+from bestarm.numbers import fresh_seed, real, whole
 from bestarm.policies.auto import Auto
 from bestarm.rewards import Rewards
 from bestarm.study import fold
@@ -26,6 +24,7 @@ from bestarm.study.places import plain, reference
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
 from bestarm.study.study import Study
+from bestarm.tables.arms import Arms
 from bestarm.version import __version__
 
 MANY = 1000  # pulls of each arm, and a budget is like any larger one
@@ -51,6 +50,7 @@ def create_study(
     extra: bool = True,
     unit: str | None = None,
     read: Mapping[str, Any] | None = None,
+    labels: Sequence[str] = (),
 ) -> Study:
     """Begin a study: find the best of `arms` within `budget` pulls (or money, where arms have costs).
 
@@ -62,10 +62,14 @@ def create_study(
     arms, policy and settings, and what differs is said if not.
 
     Where `arms` is a path, the log keeps the table's place, length and digest in place of a copy; `read` are options of
-    `Arms.from_file` for it.
+    `Arms.from_file` for it. `labels` are columns of the table to show beside an arm's id.
     """
     place = _open(storage)
     table, kept = _arms(arms, read, place.folder)
+    for label in labels:
+        if label not in table.table:
+            raise UnknownNameError("column", label, table.table)
+    kept = {**kept, "labels": list(labels)} if labels else kept
     chosen, rewards_model = _policy(policy, model)
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
     numbers = _settings(table, budget, name, direction, noise_variance, seed)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bestarm.errors import BestArmError
 from bestarm.study.corrections import label, outliers
-from bestarm.study.recommendation import times
+from bestarm.study.evidence import times
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Storage
 from bestarm.study.study import Study

@@ -1,49 +1,19 @@
 """A study's log read again from its beginning: how results came in, who was in the race, how sure one was."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bestarm.core import Tally
+from bestarm.answer.history import History, Sight, Step
 from bestarm.errors import InputError
 from bestarm.study.driver import Driver, PolicyFailed
-from bestarm.study.recommendation import believed, features_of
+from bestarm.study.evidence import evidence_of
 from bestarm.study.state import StudyState
 
 if TYPE_CHECKING:
     from bestarm.study.study import Study
 
 POINTS = 15  # at which one looks back at how sure one was
-
-
-@dataclass(frozen=True)
-class Step:
-    """A moment at which the race changed: how many results there were then, and which arms were in it from then on."""
-
-    number: int
-    told: int
-    left: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Sight:
-    """What would have been said after so many results: how sure, and how far behind the best on average."""
-
-    told: int
-    arm: str
-    p_best: float
-    expected_regret: float
-
-
-@dataclass(frozen=True)
-class History:
-    """A study over time. `steps` is empty where the policy drops no arms."""
-
-    started: float
-    arrivals: tuple[tuple[float, int], ...]  # seconds since 1970, results so far
-    steps: tuple[Step, ...]
-    sights: tuple[Sight, ...]
 
 
 def look_back(study: "Study", draws: int = 1000, points: int = POINTS) -> History:
@@ -92,8 +62,7 @@ def _step(steps: list[Step], driver: Driver, state: StudyState, told: int) -> No
 
 
 def _sight(state: StudyState, told: int, draws: int) -> Sight:
-    known: Tally = state.known()
-    belief = believed(state, features_of(state), known, draws, np.random.default_rng([state.seed, told]))
+    belief = evidence_of(state).believed(draws, np.random.default_rng([state.seed, told]))
     leader = int(np.argmax(belief.mean))
     behind = float(np.mean(belief.draws.max(axis=1) - belief.draws[:, leader]))
     return Sight(told, state.ids[int(np.flatnonzero(state.present)[leader])], float(belief.chances[leader]), behind)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bestarm.arms import Arms
 from bestarm.errors import StorageError
+from bestarm.tables.arms import Arms
 
 PIECES, PIECE, WHOLE = 64, 1 << 16, 1 << 22  # bytes: 64 pieces of 64 KiB of any file longer than 4 MiB
 
@@ -47,7 +47,7 @@ def table_of(kept: Mapping[str, Any], folder: Path | None, elsewhere: str | Path
     arms = Arms.from_file(path, **kept.get("read", {}))
     if len(arms) != kept["rows"]:
         raise StorageError(f"{path} has {len(arms)} arms; {kept['rows']} are expected")
-    return plain(arms)
+    return plain(arms) | {"labels": kept.get("labels", [])}
 
 
 def plain(arms: Arms) -> dict[str, Any]:

@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bestarm import catalog
-from bestarm.account import NORMAL
+from bestarm.answer.answer import Answer, ArmEstimate, Assessment, percent
+from bestarm.answer.history import History
+from bestarm.draw import figures
+from bestarm.draw.style import MOST, STYLE, number, png, write_whole
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.models.glm import FAR, GLM, Identity, Logistic, Poisson
 from bestarm.models.linear import Linear
 from bestarm.models.weighed import Weighed
-from bestarm.plots import MOST
-from bestarm.report import STYLE, number, write_whole
-from bestarm.study import figures
-from bestarm.study.history import History, look_back
-from bestarm.study.recommendation import ArmEstimate, Assessment, Recommendation, assess, features_of, percent
+from bestarm.study.evidence import assessment, features_of
+from bestarm.study.history import look_back
 from bestarm.study.state import StudyState
 from bestarm.version import __version__
 
 if TYPE_CHECKING:
     from bestarm.study.study import Study
+
+NORMAL = 1.959964  # 97.5 % quantile of the normal distribution
 
 LOOK = """
 h2 { font-size: 1.1rem; font-weight: 600; margin: 2rem 0 .2rem; border-top: 1px solid #ddd; padding-top: 1rem; }
@@ -42,21 +44,28 @@ figure { margin: 0; break-inside: avoid; } figure.small { max-width: 32rem; }
 
 
 def write_report(study: "Study", path: str | os.PathLike[str]) -> None:
-    """Write the page to an .html file, whole or not at all."""
+    """Write the page to an .html file, or how the arms compare to a .png file, whole or not at all."""
+    target = checked(path)
+    picture = target.suffix.lower() == ".png"
+    write_whole(target, png(figures.draw_arms(assessment(study))) if picture else page(study).encode())
+
+
+def checked(path: str | os.PathLike[str]) -> Path:
+    """Return where a report is to go, or refuse what is neither a page nor a picture."""
     target = Path(path)
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"the report of a study is a .html file; given {target.name!r}")
-    write_whole(target, page(study).encode())
+    if target.suffix.lower() not in (".html", ".htm", ".png"):
+        raise InputError(f"a report is a .html or a .png file; given {target.name!r}")
+    return target
 
 
 def page(study: "Study") -> str:
     """Return the report as one HTML page without links, scripts or outside files."""
     state = study.sync()
-    if not sum(state.counts):
+    if not state.total and sum(state.present) > 1:
         body = _nothing_yet(state)
     else:
-        assessment, history = assess(study), look_back(study)
-        body = _answer(state, assessment) + _body(state, assessment, history)
+        found, history = assessment(study), look_back(study)
+        body = _answer(state, found) + _body(state, found, history)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{_safe(state.name)}: report</title><style>{STYLE}{LOOK}</style></head><body>
@@ -110,7 +119,7 @@ SURE = (
 
 
 def _answer(state: StudyState, assessment: Assessment) -> str:
-    best = assessment.recommendation
+    best = assessment.answer
     alone = len(assessment.estimates) == 1
     verdict = "It is the only arm, so there was nothing to compare it with." if alone else _verdict(best)
     standing = "The study is over." if state.over else "The study is still running: this is the answer so far."
@@ -121,6 +130,7 @@ def _answer(state: StudyState, assessment: Assessment) -> str:
         (percent(best.p_best), f"chance that it has the {goal} mean"),
         (_regret(best), "expected regret: how far it is behind the best, on average"),
         (f"{state.used:,.10g} of {state.budget:,.10g}", "pulls spent" if state.cost is None else "of the budget spent"),
+        *([] if best.bound is None else [(number(min(best.bound, 1.0)), _bound_words(best.bound))]),
         (f"{best.told:,}", f"results told, {best.pulls:,} of them on this arm; {_awaited(state):,} awaited"),
         (f"{len(assessment.estimates):,}", "arms in the race" + _withdrawn(state)),
     ]
@@ -128,24 +138,35 @@ def _answer(state: StudyState, assessment: Assessment) -> str:
     cells = "".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in facts)
     bar = f'<i style="width:{100 * best.p_best:.1f}%"></i>'
     return (
-        f'<h1>Study {_safe(state.name)}: the best arm is</h1><p class="answer">{_safe(best.arm)}</p>'
+        f'<h1>Study {_safe(state.name)}: the best arm is</h1><p class="answer">{_safe(_named(best))}</p>'
         f'<p class="sub">{verdict} {standing}</p>'
         f'<div class="chance" role="img" aria-label="{percent(best.p_best)}">{bar}</div>'
         f'<div class="facts">{cells}</div>{wary}'
     )
 
 
-def _regret(best: Recommendation) -> str:
+def _named(best: Answer) -> str:
+    """Return an arm's id with the columns to show beside it."""
+    return " ".join([best.arm, *(cell for cell in best.about.values() if isinstance(cell, str))])
+
+
+def _regret(best: Answer) -> str:
     """Return the expected regret; a thousandth of the interval is nothing."""
     low, high = best.interval
     return number(best.expected_regret) if best.expected_regret > (high - low) / 1000 else "about 0"
+
+
+def _bound_words(bound: float) -> str:
+    if bound >= 1:
+        return "bound on the error: the theorem says nothing at this budget"
+    return "bound on the error, were the gap as estimated"
 
 
 def _awaited(state: StudyState) -> int:
     return len(state.open_trials())
 
 
-def _verdict(best: Recommendation) -> str:
+def _verdict(best: Answer) -> str:
     second = best.runner_up
     words = f"It is {how_sure(best.p_best)} ({percent(best.p_best)})."
     if second is None:
@@ -159,7 +180,7 @@ def _withdrawn(state: StudyState) -> str:
 
 
 def _body(state: StudyState, assessment: Assessment, history: History) -> str:
-    best = assessment.recommendation
+    best = assessment.answer
     many = len(assessment.estimates) > MOST
     some = f" The {MOST} likeliest of {len(assessment.estimates):,} are shown." if many else ""
     parts = [
@@ -203,7 +224,7 @@ def _check(state: StudyState, assessment: Assessment) -> str:
         verdict = f"{good}: {_safe(fit.words)}, p = {fit.p:.2g}. (Below 0.01 it would be called a bad fit.)"
     picture = figures.inline(figures.draw_fit, _measured(state), label="means of the arms against the model")
     return (
-        f'<h2>Does the model fit?</h2><p class="note">Model: {_safe(assessment.recommendation.believes)}. {verdict}</p>'
+        f'<h2>Does the model fit?</h2><p class="note">Model: {_safe(assessment.answer.believes)}. {verdict}</p>'
         f'<figure class="small">{picture}</figure>'
     )
 
@@ -247,7 +268,7 @@ def _failures(state: StudyState) -> str:
 
 
 def _table(assessment: Assessment) -> str:
-    best = assessment.recommendation.arm
+    best = assessment.answer.arm
     rows = [_row(e, e.arm == best) for e in assessment.estimates]
     first = f"<h2>All arms</h2>{_lined(rows[:MOST])}"
     rest = rows[MOST:]

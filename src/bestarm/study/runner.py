@@ -33,7 +33,7 @@ def run(
     n_jobs: int = 1,
     retries: int = 2,
     timeout: float | None = None,
-    progress: bool = False,
+    progress: bool | Callable[[Study], None] = False,
     shared: bool = False,
     *,
     retry_on: RetryOn = Exception,
@@ -86,7 +86,7 @@ async def run_async(
     concurrency: int = 16,
     retries: int = 2,
     timeout: float | None = None,
-    progress: bool = False,
+    progress: bool | Callable[[Study], None] = False,
     shared: bool = False,
     *,
     retry_on: RetryOn = Exception,
@@ -188,8 +188,11 @@ def _on_signals(course: Course) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _bar(study: Study, progress: bool) -> Iterator[Callable[[int], None]]:
-    """Give a function that shows how many values were told."""
+def _bar(study: Study, progress: bool | Callable[[Study], None]) -> Iterator[Callable[[int], None]]:
+    """Give a function that shows how many values were told; a function of the study shows what it likes."""
+    if callable(progress):
+        yield lambda made: progress(study)
+        return
     if not progress:
         yield lambda made: None
         return

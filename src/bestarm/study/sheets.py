@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from bestarm.errors import InputError
-from bestarm.sheet import LONGEST, MISSING
+from bestarm.tables.sheet import MISSING, as_float, lines_of
 
 OURS = ("trial", "arm", "reward", "failed", "id")
 NOT_FAILED = MISSING | {"0", "no", "false"}
@@ -52,9 +52,8 @@ def read_rows(data: bytes, name: str, key: str | None = None) -> list[Row]:
 
     `key` is the column that names rows without a trial, `id` if none is named.
     """
-    text = text_of(data, name)
+    lines = _lines(data, name)
     try:
-        lines = list(io.StringIO(text, newline=""))
         mark = _delimiter(lines, name)
         reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=True)
         header = [cell.strip().lower() for cell in next(reader)]
@@ -73,32 +72,19 @@ def read_rows(data: bytes, name: str, key: str | None = None) -> list[Row]:
         raise InputError(f"{name}, line {reader.line_num}: this is not CSV: {error}") from error
 
 
-def text_of(data: bytes, name: str) -> str:
-    """Return the text of a CSV file in UTF-8 or, marked as such, UTF-16."""
+def _lines(data: bytes, name: str) -> list[str]:
+    """Return the lines of a CSV file in UTF-8 or, marked as such, UTF-16."""
     book = next((what for start, what in WORKBOOKS.items() if data.startswith(start)), None)
     if book is not None:
         raise InputError(f"{name} is {book}: save it as 'CSV UTF-8 (comma delimited)', and tell that file")
-    _check_lines(data, name)
-    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        text = data.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError as error:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            data = data.decode("utf-16").encode()
+        return list(lines_of(io.BytesIO(data), name, "result"))
+    except UnicodeError as error:
         raise InputError(
             f"{name}: a CSV file in UTF-8 is expected; {error}; a spreadsheet writes it as 'CSV UTF-8'"
         ) from error
-    if "\0" in text:
-        raise InputError(f"{name}: a CSV file in UTF-8 is expected; this is no text, or UTF-16 without its mark")
-    return text
-
-
-def _check_lines(data: bytes, name: str) -> None:
-    """Refuse a file without ends of lines, before it takes many times its size in memory."""
-    at = number = 0
-    while at < len(data):
-        number, begin = number + 1, at
-        at = data.find(b"\n", begin) + 1 or len(data)
-        if at - begin > LONGEST:
-            raise InputError(f"{name}, line {number}: more than {LONGEST:,} bytes; a line for each result is expected")
 
 
 def _delimiter(lines: Sequence[str], name: str) -> str:
@@ -129,10 +115,7 @@ def _places(header: Sequence[str], name: str, key: str | None) -> list[tuple[str
 def number(row: Row) -> float:
     """Return the reward in a row, or refuse what is no number."""
     text = row.reward
-    try:
-        value = math.nan if "_" in text else float(text)
-    except ValueError:
-        value = math.nan
+    value = as_float(text)
     if math.isnan(value):
         comma = "," in text and text.replace(",", "").replace(".", "").lstrip("+-").isdigit()
         hint = "; write a decimal point, as in 1.5" if comma else ""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.arms import Arms, Encoding
 from bestarm.errors import BestArmError, BudgetError, InputError
 from bestarm.numbers import real, whole
 from bestarm.study import asking, corrections, results, table
@@ -17,6 +16,8 @@ from bestarm.study.rounds import as_ranges
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record, Storage
 from bestarm.study.trials import Batch, Trial, id_of
+from bestarm.tables.arms import Arms
+from bestarm.tables.encoding import Encoding
 
 Make = Callable[[StudyState], Sequence[Record]]
 Told = tuple[Iterable[Record], Iterable[Record]]  # results, failures
@@ -303,11 +304,19 @@ class Study:
                 arm = None
             return state.ids[_leader(self, state) if arm is None or not state.present[arm] else arm]
 
-    def recommend(self, **settings: Any) -> Any:
-        """Return the arm to choose, how sure that is, and what to be wary of; see `bestarm.study.recommendation`."""
-        from bestarm.study.recommendation import recommend
+    def standing(self) -> tuple[str, ...] | None:
+        """Return the arms that the policy has not dropped, None where it drops none."""
+        with self.log.lock:
+            try:
+                return self.driver.standing(self.sync())
+            except (PolicyFailed, InputError):
+                return None
 
-        return recommend(self, **settings)
+    def recommend(self, **settings: Any) -> Any:
+        """Return the `Answer`: the arm to choose, how sure that is, and what to be wary of."""
+        from bestarm.study.evidence import answer
+
+        return answer(self, **settings)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write one page for people who were not there; see `bestarm.study.report`."""

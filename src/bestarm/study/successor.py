@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from bestarm import catalog
-from bestarm.arms import Arms
 from bestarm.errors import BudgetError, InputError
 from bestarm.study.candidates import arms_anew, arms_of
 from bestarm.study.copying import copy_results
@@ -13,6 +12,7 @@ from bestarm.study.parts import Absent
 from bestarm.study.state import CENT, StudyState
 from bestarm.study.storage import Memory
 from bestarm.study.study import Study
+from bestarm.tables.arms import Arms
 
 KEPT = ("batch", "rounds", "refund", "extra")  # options of a study
 

@@ -1,16 +1,17 @@
-"""Sources made of another: some of its rows, some of its columns, a constant in front, a watcher."""
+"""Sources made of another: some of its rows, some of its columns, a constant in front, prices, a watcher."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bestarm.core import Array, namespace
 from bestarm.errors import ArmsError, InputError, UnknownNameError
-from bestarm.sources.memory import ArraySource
-from bestarm.sources.protocols import Combine, Done, Kernel, P, Rows, Source, beside, to_host
+from bestarm.tables.memory import ArraySource
+from bestarm.tables.source import Combine, Done, Kernel, P, Rows, Source, beside, check_costs, to_host
 
 Index: TypeAlias = NDArray[np.int64]
 
@@ -52,6 +53,9 @@ class View:
     def costs(self, index: Index) -> NDArray[np.float64] | None:
         return self.source.costs(index)
 
+    def ids(self, index: Index) -> list[str]:
+        return self.source.ids(index)
+
     def place(self, row: int) -> str:
         return self.source.place(row)
 
@@ -60,7 +64,7 @@ class View:
 class SelectedSource(View):
     """The rows of a source that a mask `(K,)` keeps, in their order; `marks` count those kept before each step.
 
-    >>> from bestarm.sources.memory import ArraySource
+    >>> from bestarm.tables.memory import ArraySource
     >>> some = SelectedSource.of(ArraySource.of(np.arange(8.0).reshape(4, 2)), np.array([True, False, False, True]))
     >>> some.take(np.array([1])), some.origin(np.array([1]))
     (array([[6., 7.]]), array([3]))
@@ -91,6 +95,9 @@ class SelectedSource(View):
 
     def costs(self, index: Index) -> NDArray[np.float64] | None:
         return self.source.costs(self.origin(index))
+
+    def ids(self, index: Index) -> list[str]:
+        return self.source.ids(self.origin(index))
 
     def place(self, row: int) -> str:
         return self.source.place(int(self.origin(np.array([row]))[0]))
@@ -189,23 +196,28 @@ class ColumnsSource(View):
         return tuple(self.source.names[j] for j in self.chosen)
 
     def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
-        return self.source.sweep(_Choosing(kernel, self.chosen), combine, done)
+        return self.source.sweep(_Changed(kernel, partial(_some, self.chosen)), combine, done)
 
     def take(self, index: Index) -> Rows:
         return np.asarray(self.source.take(index)[:, list(self.chosen)])
 
 
 @dataclass(frozen=True)
-class _Choosing(Generic[P]):
+class _Changed(Generic[P]):
+    """A kernel over blocks that are changed first."""
+
     kernel: Kernel[P]
-    chosen: tuple[int, ...]
+    change: Callable[[Array], Array]
 
     def __call__(self, block: Array, start: int) -> P:
-        xp = namespace(block)
-        return self.kernel(xp.take(block, beside(np.array(self.chosen), block), axis=1), start)
+        return self.kernel(self.change(block), start)
 
-    def part(self, start: int, stop: int) -> "_Choosing[P]":
-        return _Choosing(_part(self.kernel, start, stop), self.chosen)
+    def part(self, start: int, stop: int) -> "_Changed[P]":
+        return _Changed(_part(self.kernel, start, stop), self.change)
+
+
+def _some(chosen: tuple[int, ...], block: Array) -> Array:
+    return namespace(block).take(block, beside(np.array(chosen), block), axis=1)
 
 
 @dataclass(frozen=True)
@@ -221,23 +233,72 @@ class InterceptSource(View):
         return ("intercept", *self.source.names)
 
     def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
-        return self.source.sweep(_Extended(kernel), combine, done)
+        return self.source.sweep(_Changed(kernel, _with_ones), combine, done)
 
     def take(self, index: Index) -> Rows:
         found = self.source.take(index)
         return np.concatenate([np.ones_like(found[:, :1]), found], axis=1)
 
 
+def _with_ones(block: Array) -> Array:
+    xp = namespace(block)
+    return xp.concat([xp.ones_like(block[:, :1]), block], axis=1)
+
+
 @dataclass(frozen=True)
-class _Extended(Generic[P]):
+class PricedSource(View):
+    """The rows x_i / √c_i of a source, where a pull of row i costs c_i."""
+
+    prices: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, source: Source, costs: ArrayLike) -> "PricedSource":
+        """Check costs `(K,)`: one positive number for each row."""
+        try:
+            prices = np.asarray(costs, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"costs: expected one number for each row; {error}") from error
+        if prices.shape != (source.rows,):
+            raise InputError(f"costs: {source.rows} numbers expected, one for each row; the shape is {prices.shape}")
+        check_costs(prices, 0, source)
+        return cls(source, prices)
+
+    def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
+        return self.source.sweep(_Divided(kernel, self.prices), combine, done)
+
+    def take(self, index: Index) -> Rows:
+        return np.asarray(self.source.take(index) / np.sqrt(self.prices[index])[:, None])
+
+    def costs(self, index: Index) -> NDArray[np.float64] | None:
+        return self.prices[index]
+
+
+@dataclass(frozen=True)
+class _Divided(Generic[P]):
+    """A kernel over divided rows; `prices` are those of the rows from `first` on."""
+
     kernel: Kernel[P]
+    prices: NDArray[np.float64]
+    first: int = 0
 
     def __call__(self, block: Array, start: int) -> P:
-        xp = namespace(block)
-        return self.kernel(xp.concat([xp.ones_like(block[:, :1]), block], axis=1), start)
+        at = start - self.first
+        roots = np.sqrt(self.prices[at : at + block.shape[0]])
+        return self.kernel(block / beside(roots, block)[:, None], start)
 
-    def part(self, start: int, stop: int) -> "_Extended[P]":
-        return _Extended(_part(self.kernel, start, stop))
+    def part(self, start: int, stop: int) -> "_Divided[P]":
+        """Return the kernel of rows `start` to `stop` alone, so that no more prices travel to a worker."""
+        return _Divided(_part(self.kernel, start, stop), self.prices[start - self.first : stop - self.first], start)
+
+
+@dataclass(frozen=True)
+class NamedSource(View):
+    """A source whose rows are called by what `names_of` says of rows `(m,)`."""
+
+    names_of: Callable[[Index], list[str]]
+
+    def ids(self, index: Index) -> list[str]:
+        return self.names_of(index)
 
 
 @dataclass(frozen=True)
@@ -268,6 +329,9 @@ class CopiedSource(View):
 
     def costs(self, index: Index) -> NDArray[np.float64] | None:
         return self.original.costs(index)
+
+    def ids(self, index: Index) -> list[str]:
+        return self.original.ids(index)
 
     def place(self, row: int) -> str:
         return self.original.place(row)

@@ -8,7 +8,7 @@ import pytest
 
 from bestarm.designs.active import optimal_design
 from bestarm.errors import ArmsError, InputError
-from bestarm.sources import open_source
+from bestarm.tables import open_source
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -217,9 +217,9 @@ def test_refusals(table, tmp_path):
         open_source(np.zeros(3))
     with pytest.raises(InputError, match="expected numbers, found the type"):
         open_source(np.array([["a"]]))
-    with pytest.raises(InputError, match="expected an array, a Dask array or a path; found int"):
+    with pytest.raises(InputError, match="expected a path, an array, a Dask array or a data frame; found int"):
         open_source(3)
-    with pytest.raises(InputError, match="columns and cost are names"):
+    with pytest.raises(InputError, match="unknown column 'a'; the nearest are x"):
         open_source(table, columns=["a"])
     with pytest.raises(InputError, match="block_rows must be at least 1"):
         open_source(table, block_rows=0)

@@ -16,11 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bestarm.arms
-from bestarm.arms import Arms, Column, Encoding
+import bestarm.tables.arms
 from bestarm.errors import ArmsError, UnknownNameError
+from bestarm.tables.arms import Arms
+from bestarm.tables.encoding import Column, Encoding
+from bestarm.tables.sheet import Sheet, read_file
 
-CARS = Path(bestarm.arms.__file__).parent / "data/automobile.csv"
+CARS = Path(bestarm.__file__).parent / "data/automobile.csv"
 NUMBERS = ["curb_weight", "width", "engine_size", "city_mpg", "highway_mpg"]
 TABLE = "name,width,body,price\na,1,sedan,10\nb,2.5,wagon,?\nc,4,sedan,30\n"
 
@@ -114,9 +116,9 @@ def test_frames_with_numbers_for_names_and_exotic_nulls() -> None:
 def test_importing_arms_imports_no_frame_library() -> None:
     code = (
         "import sys; from importlib.util import spec_from_file_location as spec, module_from_spec as make;"
-        f"s = spec('arms_alone', {bestarm.arms.__file__!r}); m = make(s); sys.modules['arms_alone'] = m;"
+        f"s = spec('arms_alone', {bestarm.tables.arms.__file__!r}); m = make(s); sys.modules['arms_alone'] = m;"
         "sys.modules['bestarm'] = type(sys)('bestarm'); sys.modules['bestarm'].__path__ = "
-        f"[{str(Path(bestarm.arms.__file__).parent)!r}]; s.loader.exec_module(m);"
+        f"[{str(Path(bestarm.__file__).parent)!r}]; s.loader.exec_module(m);"
         "print({'pandas', 'polars', 'sklearn', 'scipy', 'narwhals'} & {*sys.modules})"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -495,3 +497,45 @@ def test_a_mutated_table_gives_arms_or_an_arms_error(data: st.DataObject, option
         spot = data.draw(st.integers(0, len(text) - 1))
         text[spot : spot + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
     check(bytes(text), **options)
+
+
+# Numbers that are never written as text
+
+
+WHOLE = np.array([3, -1, 2**53 + 1, 0, 7])
+FRACTIONS = np.array([0.1, -0.0, 1e-300, 1e149, 5.0])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8, np.uint64, np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("scale", ["none", "minmax", "standard"])
+@pytest.mark.parametrize("categorical", [(), ("a",)])
+def test_columns_of_numbers_are_what_their_text_is(kind, scale, categorical, tmp_path):
+    with np.errstate(all="ignore"):
+        column = (FRACTIONS if np.dtype(kind).kind == "f" else abs(WHOLE) % 100).astype(kind)
+    column[~np.isfinite(column)] = 2
+    table = pd.DataFrame({"a": column, "b": np.arange(5)[::-1]})
+    pl.from_pandas(table).write_parquet(tmp_path / "t.parquet")
+    written = Sheet({name: [str(cell) for cell in table[name].tolist()] for name in table})
+    expected = Arms.from_frame(written, scale=scale, categorical=categorical, id="b")
+    for same in (table, pl.from_pandas(table), read_file(tmp_path / "t.parquet")):
+        arms = Arms.from_frame(same, scale=scale, categorical=categorical, id="b")
+        assert (arms.features.tobytes(), arms.encoding, arms.ids) == (
+            expected.features.tobytes(),
+            expected.encoding,
+            expected.ids,
+        )
+        assert {name: list(cells) for name, cells in arms.table.items()} == written.columns
+        assert arms.table["a"][1:3] == written.columns["a"][1:3]
+        assert arms.subset([4, 0]).table["a"] == [written.columns["a"][4], written.columns["a"][0]]
+
+
+def test_arms_keep_what_was_read_though_the_frame_changes():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]})
+    arms = Arms.from_frame(frame)
+    frame.loc[0, "x"] = 9.0
+    assert list(arms.table["x"]) == ["1.0", "2.0", "4.0"]
+
+
+def test_true_and_false_in_an_array_are_levels(tmp_path):
+    np.save(tmp_path / "t.npy", np.array([[True, False], [False, False], [True, True]]))
+    assert Arms.from_file(tmp_path / "t.npy").names == ("x1=False", "x1=True", "x2=False", "x2=True")

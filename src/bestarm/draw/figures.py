@@ -1,4 +1,4 @@
-"""Figures of a study: assessment and history in, Axes or a Figure out; no computing, nothing is shown.
+"""Figures of an answer: assessment and history in, Axes or a Figure out; no computing, nothing is shown.
 
 Text stays text, so that any script and any name can be read, searched and printed; names are never taken for formulas.
 """
@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.plots import BLUE, GREEN, GREY, MOST, ORANGE, _axes
-from bestarm.report import _figure, _svg
-from bestarm.study.history import History
-from bestarm.study.recommendation import ArmEstimate, Assessment, percent
+from bestarm.answer.answer import ArmEstimate, Assessment, percent
+from bestarm.answer.history import History
+from bestarm.draw.style import BLUE, GREEN, GREY, MOST, ORANGE, axes, figure, svg
 
 LONG = 28  # characters of a name on an axis
 FONT: Any = {"svg.fonttype": "none", "text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 9}
@@ -22,13 +21,13 @@ def inline(draw: Callable[..., Any], *data: Any, label: str) -> str:
     """Return a figure as SVG for a page, or nothing where `draw` has nothing to show."""
     from html import escape
 
-    _figure((1, 1))  # says what to install where matplotlib is missing
+    figure((1, 1))  # says what to install where matplotlib is missing
     from matplotlib import rc_context
 
     with rc_context(FONT), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters the measuring font lacks: the reader's browser has them
         drawn = draw(*data)
-        text = "" if drawn is None else _svg(drawn)
+        text = "" if drawn is None else svg(drawn)
     return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
 
 
@@ -40,10 +39,10 @@ def name(arm: str) -> str:
 
 def draw_arms(assessment: Assessment) -> Any:
     """Draw estimates with intervals, chances and pulls of the arms side by side, most likely first."""
-    chosen = assessment.recommendation.arm
+    chosen = assessment.answer.arm
     shown = shortlist(assessment.estimates, chosen)
-    figure = _figure((9, 1.1 + 0.24 * len(shown)))
-    panels = figure.subplots(1, 3, sharey=True, width_ratios=[4, 3, 2])
+    page = figure((9, 1.1 + 0.24 * len(shown)))
+    panels = page.subplots(1, 3, sharey=True, width_ratios=[4, 3, 2])
     height = np.arange(len(shown))[::-1]
     colour = [ORANGE if e.arm == chosen else BLUE for e in shown]
     _whiskers(panels[0], shown, height, colour)
@@ -98,7 +97,7 @@ def draw_race(history: History, chosen: str) -> Any:
     now = max(ends[-1], history.arrivals[-1][1] if history.arrivals else 0)
     until = {arm: (now if arm in still else ends[place + 1]) for arm, place in last.items()}
     order = sorted(until, key=lambda arm: (until[arm], arm in still, arm == chosen))[-MOST:]
-    ax = _axes(None, (9, 1.2 + 0.2 * len(order)))
+    ax = axes((9, 1.2 + 0.2 * len(order)))
     for at, arm in enumerate(order):
         hue = ORANGE if arm == chosen else BLUE if arm in still else GREY
         ax.plot([0, until[arm]], [at, at], color=hue, lw=2.5, solid_capstyle="butt")
@@ -116,7 +115,7 @@ def draw_arrivals(history: History) -> Any:
     """Draw how results came in over time."""
     if not history.arrivals:
         return None
-    ax = _axes(None, (9, 2.6))
+    ax = axes((9, 2.6))
     seconds = np.array([time for time, _ in history.arrivals]) - history.started
     unit, word = next((u, w) for u, w in UNITS if seconds[-1] >= 2 * u or u == 1)
     every = max(1, len(seconds) // 1000)
@@ -134,8 +133,8 @@ def draw_certainty(history: History, chosen: str) -> Any:
     """Draw chance of being right and expected regret against the results so far, side by side."""
     if len(history.sights) < 2:
         return None
-    figure = _figure((9, 2.9))
-    left, right = figure.subplots(1, 2)
+    page = figure((9, 2.9))
+    left, right = page.subplots(1, 2)
     told = [sight.told for sight in history.sights]
     left.plot(told, [sight.expected_regret for sight in history.sights], "o-", color=BLUE, ms=4)
     left.set(title="expected regret of the leader", xlabel="results", ylim=(0, None))
@@ -156,7 +155,7 @@ def draw_fit(measured: Sequence[tuple[float, ...]]) -> Any:
     """Draw what was measured, (fitted mean, mean of its results, low, high) by arm, against the model."""
     if len(measured) < 2:
         return None
-    ax = _axes(None, (5.2, 3.8))
+    ax = axes((5.2, 3.8))
     fitted, seen, low, high = (np.array(column) for column in zip(*measured, strict=True))
     sure = np.isfinite(low) & np.isfinite(high)
     ax.vlines(fitted[sure], low[sure], high[sure], color=BLUE, lw=1, alpha=0.7)

@@ -66,9 +66,18 @@ class Source(Protocol):
         """Return what a pull of rows `index` `(m,)` costs, or None if all rows cost the same."""
         ...
 
+    def ids(self, index: NDArray[np.int64]) -> list[str]:
+        """Return what rows `index` `(m,)` are called: as a column of ids says, else by their numbers from 1."""
+        ...
+
     def place(self, row: int) -> str:
         """Return how to call row `row`, an index from 0, in an error, where rows count from 1 as in all errors."""
         ...
+
+
+def numbered(index: NDArray[np.int64]) -> list[str]:
+    """Return the numbers of rows `index` `(m,)`, counted from 1, as ids."""
+    return [str(int(row) + 1) for row in index]
 
 
 def float_type(given: Any, what: str) -> np.dtype[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bestarm.core import Array
 from bestarm.errors import ArmsError, InputError
-from bestarm.sources.protocols import (
+from bestarm.tables.source import (
     CACHE,
     Combine,
     Done,
@@ -20,6 +20,7 @@ from bestarm.sources.protocols import (
     as_floats,
     block_length,
     float_type,
+    numbered,
     to_host,
 )
 
@@ -82,6 +83,9 @@ class DaskSource:
 
     def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
         return None
+
+    def ids(self, index: NDArray[np.int64]) -> list[str]:
+        return numbered(index)
 
     def place(self, row: int) -> str:
         return f"the Dask array: row {row + 1}"

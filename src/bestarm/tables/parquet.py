@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from bestarm.core import Array
 from bestarm.errors import ArmsError, BestArmError, InputError, UnknownNameError
-from bestarm.sources.memory import check_unchanged, file_stamp
-from bestarm.sources.protocols import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold
+from bestarm.tables.memory import check_unchanged, file_stamp
+from bestarm.tables.sheet import Numbers
+from bestarm.tables.source import STREAM, Combine, Done, Kernel, P, Rows, block_length, check_costs, fold, numbered
 
 READ_AHEAD = 1 << 20  # bytes that are read at once of one column
 
 
 @dataclass(frozen=True)
-class Part:
+class ParquetPart:
     """One file: its rows by row group, and what it looked like when it was opened."""
 
     path: Path
@@ -34,12 +35,13 @@ class Part:
 class ParquetSource:
     """Columns `names` of Parquet files, in the order of the files' names, divided by √cost where a cost is named."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ParquetPart, ...]
     names: tuple[str, ...]
     block_rows: int
     memory: int | None
     dtype: np.dtype[Any]
     cost: str | None = None
+    id: str | None = None
 
     @classmethod
     def of(
@@ -49,6 +51,7 @@ class ParquetSource:
         block_rows: int | None = None,
         memory: int | None = None,
         cost: str | None = None,
+        id: str | None = None,
     ) -> "ParquetSource":
         """Read the footers of a file, or of all *.parquet files of a folder; no row is read yet."""
         paths, parts, schemas = _footers(path)
@@ -60,7 +63,7 @@ class ParquetSource:
             raise ArmsError(f"{path}: there are no rows; at least one is needed")
         single = all(kind == np.dtype(np.float32) for kind in kinds)
         length = block_length(len(chosen), block_rows, memory, STREAM)
-        return cls(tuple(parts), chosen, length, memory, np.dtype(np.float32 if single else np.float64), cost)
+        return cls(tuple(parts), chosen, length, memory, np.dtype(np.float32 if single else np.float64), cost, id)
 
     @property
     def rows(self) -> int:
@@ -95,6 +98,15 @@ class ParquetSource:
         alone = replace(self, names=(self.cost,), cost=None, dtype=np.dtype(np.float64))
         return np.asarray(alone.take(index)[:, 0])
 
+    def ids(self, index: NDArray[np.int64]) -> list[str]:
+        if self.id is None:
+            return numbered(index)
+        cells = self.texts(self.id, index)
+        for row, cell in zip(index, cells, strict=True):
+            if not cell:
+                raise ArmsError(f"{self.place(int(row))}, column {self.id!r}: the id is missing")
+        return cells
+
     def texts(self, name: str, index: NDArray[np.int64]) -> list[str]:
         """Return the cells of any column, such as one of ids, in rows `index` `(m,)`; "" where one is missing."""
         self._check()
@@ -125,10 +137,10 @@ class ParquetSource:
         for part in self.parts:
             check_unchanged(part.path, part.stamp)
 
-    def _first_of(self, part: Part) -> int:
+    def _first_of(self, part: ParquetPart) -> int:
         return sum(one.rows for one in self.parts[: self.parts.index(part)])
 
-    def _groups(self) -> Iterator[tuple[Part, int, int, int]]:
+    def _groups(self) -> Iterator[tuple[ParquetPart, int, int, int]]:
         start = 0
         for part in self.parts:
             for group, count in enumerate(part.groups):
@@ -177,36 +189,47 @@ def parquet_shape(path: Path) -> tuple[int, tuple[str, ...]]:
     return sum(part.rows for part in parts), tuple(schemas[0])
 
 
-def parquet_cells(path: Path) -> tuple[dict[str, list[str]], list[str]]:
-    """Return all columns of a file or folder as text, "" where a cell is missing, and how to call each row."""
+def parquet_cells(path: Path) -> tuple[dict[str, Sequence[str]], list[str]]:
+    """Return all columns of a file or folder, "" where a cell is missing, and how to call each row."""
     _, parts, schemas = _footers(path)
-    cells: dict[str, list[str]] = {name: [] for name in schemas[0]}
+    columns: dict[str, list[Any]] = {name: [] for name in schemas[0]}
     places: list[str] = []
     for part in parts:
         with _opened(part.path) as file:
-            for name in cells:
+            for name, pieces in columns.items():
                 if name not in file.schema_arrow.names:
                     raise ArmsError(f"{part.path}: {UnknownNameError('column', name, file.schema_arrow.names)}")
-                found = file.read(columns=[name]).column(name).to_pylist()
-                if len(found) != part.rows:
-                    raise ArmsError(f"{part.path}, column {name!r}: {part.rows} rows expected; {len(found)} found")
-                cells[name] += [_text(cell) for cell in found]
+                pieces.append(file.read(columns=[name]).column(name))
+                if len(pieces[-1]) != part.rows:
+                    raise ArmsError(f"{part.path}, column {name!r}: {part.rows} rows expected; {len(pieces[-1])} found")
         where = [group for group, count in enumerate(part.groups) for _ in range(count)]
         places += [f"{part.path}: row {row}, row group {group}" for row, group in enumerate(where, 1)]
-    return cells, places
+    with _sound(path):
+        return {name: _cells(pieces) for name, pieces in columns.items()}, places
+
+
+def _cells(pieces: Sequence[Any]) -> Sequence[str]:
+    """Return a column's pieces as numbers, where all are and none is missing, else as text."""
+    import pyarrow.types as types
+
+    kind = pieces[0].type
+    numeric = types.is_integer(kind) or types.is_floating(kind)
+    if numeric and all(piece.type == kind and not piece.null_count for piece in pieces):
+        return Numbers(np.concatenate([piece.to_numpy() for piece in pieces]))
+    return [_text(cell) for piece in pieces for cell in piece.to_pylist()]
 
 
 def _text(cell: object) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def _footers(path: Path) -> tuple[list[Path], list[Part], list[dict[str, Any]]]:
+def _footers(path: Path) -> tuple[list[Path], list[ParquetPart], list[dict[str, Any]]]:
     """Return the files of a path, their row groups, and the types of their columns by name."""
     parquet = pyarrow_parquet()
     paths = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not paths:
         raise ArmsError(f"{path}: expected *.parquet files in this folder; found none")
-    parts: list[Part] = []
+    parts: list[ParquetPart] = []
     schemas: list[dict[str, Any]] = []
     for one in paths:
         stamp = file_stamp(one)
@@ -220,7 +243,7 @@ def _footers(path: Path) -> tuple[list[Path], list[Part], list[dict[str, Any]]]:
             if min(groups, default=0) < 0:
                 raise ArmsError(f"{one}: expected a Parquet file; a row group claims {min(groups)} rows")
         schemas.append(schema)
-        parts.append(Part(one, groups, stamp))
+        parts.append(ParquetPart(one, groups, stamp))
     return paths, parts, schemas
 
 

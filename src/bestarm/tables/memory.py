@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bestarm.core import Array, namespace
 from bestarm.errors import ArmsError, InputError
-from bestarm.sources.protocols import (
+from bestarm.tables.source import (
     CACHE,
     STREAM,
     Combine,
@@ -23,6 +23,7 @@ from bestarm.sources.protocols import (
     block_length,
     float_type,
     fold,
+    numbered,
     to_host,
 )
 
@@ -89,6 +90,9 @@ class ArraySource:
     def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
         return None
 
+    def ids(self, index: NDArray[np.int64]) -> list[str]:
+        return numbered(index)
+
     def place(self, row: int) -> str:
         return f"{self.label}: row {row + 1}"
 
@@ -153,6 +157,9 @@ class MappedSource:
 
     def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
         return None
+
+    def ids(self, index: NDArray[np.int64]) -> list[str]:
+        return numbered(index)
 
     def place(self, row: int) -> str:
         return f"{self.path}: row {row + 1}"

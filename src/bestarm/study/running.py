@@ -1,0 +1,123 @@
+"""From a table to an answer in one call: a study of its own, made by a function, a command or a simulated world."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bestarm import pulling
+from bestarm.answer.answer import Answer
+from bestarm.core import Pullable, Pulls
+from bestarm.errors import InputError, StorageError
+from bestarm.study import results
+from bestarm.study.create import create_study
+from bestarm.study.rounds import as_ranges
+from bestarm.study.state import StudyState
+from bestarm.study.storage import Record
+from bestarm.study.storage.memory import Memory
+from bestarm.study.study import Study
+
+NAME = "run"  # of the study in a log of its own
+OLD = b'{"bestarm": '  # what the logs of runs began with before they were studies
+WORLD = 1  # of the seed, what a simulated world draws from; the policy's choices are drawn from [seed, round]
+
+
+def run(
+    arms: Any,
+    budget: float,
+    pull: Callable[[str], float] | str | Pullable,
+    policy: Any = None,
+    model: str | None = None,
+    *,
+    log: str | os.PathLike[str] | None = None,
+    minimize: bool = False,
+    noise_variance: float | None = None,
+    seed: int | None = None,
+    n_jobs: int = 1,
+    timeout: float | None = None,
+    **settings: Any,
+) -> Answer:
+    """Find the best of `arms` within `budget` pulls, and return the `Answer`.
+
+    `pull` is a function from an arm's id to a reward; a text, 'CMD {id}' or MODULE:FUNCTION; or a world to simulate,
+    such as a `Bandit`. With `log` every reward is kept in that file, and the same call goes on where it stopped.
+    `settings` are those of `create_study` (rounds, batch, ...) and of `Study.run` (retries, per_second, ...).
+
+    >>> from bestarm import Bandit
+    >>> world = Bandit(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0.1, 0.2, 0.9]))
+    >>> answer = run(world.features, 300, world, noise_variance=1.0, seed=1)
+    >>> answer.arm, answer.spent
+    ('3', 300.0)
+    """
+    how = {key: settings.pop(key) for key in HOW if key in settings}
+    direction = "minimize" if minimize else "maximize"
+    study = begin(
+        arms, budget, log, policy=policy, model=model, direction=direction, noise_variance=noise_variance, seed=seed,
+        **settings,
+    )  # fmt: skip
+    make(study, pull, n_jobs=n_jobs, timeout=timeout, **how)
+    return study.recommend()  # type: ignore[no-any-return]
+
+
+HOW = ("retries", "progress", "retry_on", "backoff", "per_second", "lease", "shared")
+
+
+def begin(arms: Any, budget: float, log: str | os.PathLike[str] | None = None, **settings: Any) -> Study:
+    """Return the study of a run: in memory, or the one in `log`, which goes on if it is there."""
+    if log is None:
+        return create_study(arms, budget, study_name=NAME, storage=Memory(), **settings)
+    path = Path(log)
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(len(OLD)) == OLD:
+                raise StorageError(
+                    f"{path} is the log of a run of an earlier bestarm: name another file. Its rewards can be taken "
+                    "along, as a table of two columns, arm and value: bestarm import"
+                )
+    return create_study(arms, budget, study_name=NAME, storage=path, load_if_exists=True, **settings)
+
+
+def make(study: Study, pull: Callable[[str], float] | str | Pullable, timeout: float | None = None, **how: Any) -> int:
+    """Make a study's observations by a function, a command or a world; return how many values were told."""
+    if isinstance(pull, str):
+        pull = pulling.named(pull, timeout, study.arms)
+    if isinstance(pull, pulling.Command):
+        timeout = None  # it ends its own
+    if callable(pull):
+        return study.run(pull, timeout=timeout, **how)
+    return simulate(study, pull, how.get("progress"))
+
+
+def simulate(study: Study, world: Pullable, progress: Any = None) -> int:
+    """Make a study's observations by a world whose arms are the study's; return how many values were told.
+
+    Of each round the policy hears one sum an arm. They are drawn from the seed and the number of the round, so that a
+    run that was stopped goes on to the same numbers. The world's rewards are in the person's direction.
+    """
+    if len(world.features) != len(study.sync().ids):
+        raise InputError(f"the world has {len(world.features)} arms, the study {len(study.state.ids)}")
+    told = 0
+    while study.pending() or study.ask():
+        told += study.write(lambda state: results.telling(state, _drawn(state, world)))
+        if callable(progress):
+            progress(study)
+    return told
+
+
+def _drawn(state: StudyState, world: Pullable) -> list[Record]:
+    """Return a sum for each arm of the trials that are out."""
+    trials: dict[int, list[int]] = {}
+    for trial in state.open_trials():
+        trials.setdefault(state.arm_of(trial), []).append(trial)
+    arms, times = np.array(list(trials)), np.array([len(mine) for mine in trials.values()])
+    drawn = world.pull(Pulls(arms, times), None, np.random.default_rng([state.seed, WORLD, state.rounds]))
+    rows = zip(trials.items(), drawn.sums.tolist(), drawn.squares.tolist(), strict=True)
+    return [_record(arm, mine, total, squares) for (arm, mine), total, squares in rows]
+
+
+def _record(arm: int, trials: list[int], total: float, squares: float) -> Record:
+    if len(trials) == 1:
+        return {"trial": trials[0], "arm": arm, "value": total}
+    return {"trials": as_ranges(trials), "arm": arm, "n": len(trials), "sum": total, "squares": squares}
