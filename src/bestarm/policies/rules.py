@@ -53,9 +53,8 @@ class UCB(Rule):
 
     def index(self, state: SequentialState) -> Array:
         """Return the upper confidence bounds `(..., K)`."""
-        radius = self.radius.of(state.memory, state.spent)
-        widths = self.width.of(state.posterior.variance)
-        return state.posterior.mean + widths * (radius if isinstance(radius, float) else radius[..., None])
+        radius = np.asarray(self.radius.of(state.memory, state.spent))[..., None]
+        return state.posterior.mean + self.width.of(state.posterior.variance) * radius
 
 
 class Exploring(NamedTuple):
