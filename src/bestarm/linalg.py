@@ -5,7 +5,7 @@ Everything takes any number of leading axes and keeps to the array-API standard.
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
@@ -148,12 +148,17 @@ class Candidates:
     """Some arms as a design or a model sees them: as given, and in coordinates of their span."""
 
     features: Array
-    coordinates: Array
+    given: Array | None = None  # coordinates, where they are known already
 
     @classmethod
     def of(cls, features: Array) -> "Candidates":
-        """Project arms `(..., k, d)` to their span."""
-        return cls(features, span_coordinates(features))
+        """Take arms `(..., k, d)`; they are projected to their span when a part first asks for it."""
+        return cls(features)
+
+    @cached_property
+    def coordinates(self) -> Array:
+        """The arms in an orthonormal basis of their span, `(..., k, min(k, d))`."""
+        return span_coordinates(self.features) if self.given is None else self.given
 
 
 def tally(pulls: Pulls, totals: Totals, arms: int) -> Tally:

@@ -1,11 +1,12 @@
 """Frozen values as plain dicts and back, for JSON and TOML: how a policy is written down."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
-from inspect import unwrap
+from inspect import getdoc, signature, unwrap
 from pkgutil import walk_packages
 from typing import Any
 
@@ -13,9 +14,24 @@ import numpy as np
 
 from bestarm import plugins
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.policies import earlier
+from bestarm.policies.sequential import EachOnce
 from bestarm.texts import module as imported
 
-ALIASES: dict[str, str] = {}  # names that parts had in earlier versions, and the ones they have now
+ALIASES: dict[str, Callable[..., Any]] = {  # names that parts had in earlier versions, and what makes them today
+    "BayesGap": earlier.bayesgap,
+    "CeilElimination": earlier.ceil_elimination,
+    "ContinuousRejects": earlier.continuous_rejects,
+    "Elimination": earlier.elimination,
+    "LinGapE": earlier.lingape,
+    "LinUCB": earlier.linucb,
+    "OCBA": earlier.ocba,
+    "Once": EachOnce,
+    "SuccessiveRejects": earlier.successive_rejects,
+    "Thompson": earlier.thompson,
+    "TopTwo": earlier.top_two,
+    "UCBGLM": earlier.ucb_glm,
+}
 RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
 HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")
 
@@ -52,18 +68,91 @@ def from_dict(data: Any, allow: Iterable[str] = ()) -> Any:
             return float(data["number"])
         if "part" not in data:
             raise InputError(f'a part is written as {{"part": name, ...}}; given keys {sorted(data)}')
-        name = ALIASES.get(str(data["part"]), str(data["part"]))
-        kind = _found(name, tuple(allow))
+        name = str(data["part"])
         left_out = {"part"} | RETIRED.get(name, set())
-        settings = {key: from_dict(item, allow) for key, item in data.items() if key not in left_out}
-        known = {field.name for field in fields(kind)}
-        if not set(settings) <= known:
-            raise InputError(f"{name} has no setting {sorted(set(settings) - known)}; it has {sorted(known)}")
-        for field in fields(kind):
-            if is_dataclass(field.default) and not is_dataclass(settings.get(field.name, field.default)):
-                raise InputError(f"{name}: {field.name} must be a part of bestarm; given {data[field.name]!r}")
-        return kind(**settings)
+        given = {key: from_dict(item, allow) for key, item in data.items() if key not in left_out}
+        kind = _found(name, set(given), tuple(allow))
+        known = signature(kind).parameters
+        if not set(given) <= set(known):
+            raise InputError(f"{name} has no setting {sorted(set(given) - set(known))}; it has {sorted(known)}")
+        for key, parameter in known.items():
+            if is_dataclass(parameter.default) and not is_dataclass(given.get(key, parameter.default)):
+                raise InputError(f"{name}: {key} must be a part of bestarm; given {data[key]!r}")
+        return kind(**given)
     return tuple(from_dict(item, allow) for item in data) if isinstance(data, list | tuple) else data
+
+
+def settings(part: Any) -> list[tuple[str, Any]]:
+    """Return where the settings of a part and of the parts within it are, and what they are; the outer go first.
+
+    >>> from bestarm.policies.schedules import EvenStages
+    >>> settings(EvenStages(eta=3.0))
+    [('eta', 3.0), ('leftover', ToLastStages())]
+    """
+    found: list[tuple[str, Any]] = []
+    inner = [("", part)]
+    while inner:
+        at, one = inner.pop(0)
+        for field in fields(one) if is_dataclass(one) else ():
+            value = getattr(one, field.name)
+            found.append((at + field.name, value))
+            if is_dataclass(value) and not field.metadata.get("apart"):
+                inner.append((f"{at}{field.name}.", value))
+    return found
+
+
+def changed(part: Any, setting: str, value: Any, name: str | None = None) -> Any:
+    """Return `part` with `value` for the outermost setting of that name: a part for a part, a number for a number.
+
+    A setting within is named alone, or with its way where several have the name: "prior.kernel.length".
+
+    >>> from bestarm.policies.schedules import EvenStages
+    >>> changed(EvenStages(), "eta", 4.0)
+    EvenStages(eta=4.0, leftover=ToLastStages())
+    """
+    known = settings(part)
+    for where, now in known:
+        if f".{where}".endswith(f".{setting}") and is_dataclass(now) == is_dataclass(value):
+            return _replaced(part, where, value)
+    listed = ", ".join(sorted({where.rpartition(".")[2] for where, _ in known})) or "none"
+    raise InputError(f"{name or type(part).__name__} has no setting {setting!r} like {value!r}; it has {listed}")
+
+
+def _replaced(part: Any, where: str, value: Any) -> Any:
+    name, _, rest = where.partition(".")
+    return replace(part, **{name: _replaced(getattr(part, name), rest, value) if rest else value})
+
+
+def expression(part: Any) -> str:
+    """Return a part as one would type it: what is as it is by default is left out.
+
+    >>> from bestarm.policies.schedules import EvenStages
+    >>> expression(EvenStages(eta=4.0))
+    'EvenStages(eta=4.0)'
+    """
+    if isinstance(part, tuple):
+        return "(" + "".join(f"{expression(item)}, " for item in part).rstrip(" ") + ")"
+    if not is_dataclass(part):
+        return f"float('{part}')" if isinstance(part, float) and not math.isfinite(part) else repr(part)
+    typed, by_place = [], True
+    for field in fields(part):
+        value = getattr(part, field.name)
+        by_place = by_place and (field.default is MISSING or is_dataclass(value))
+        if field.default is MISSING or value != field.default:
+            typed.append(("" if by_place else f"{field.name}=") + expression(value))
+        else:
+            by_place = False
+    return f"{type(part).__name__}({', '.join(typed)})"
+
+
+def equations(part: Any) -> list[str]:
+    """Return what a policy and the parts of its expression say they do: their docstrings, without examples."""
+    inner = [value for where, value in settings(part) if is_dataclass(value) and where.count(".") < 2]
+    said = []
+    for one in [part, *inner]:
+        words = re.sub(r"\n\s*\n", "\n", (getdoc(type(one)) or "").partition(">>>")[0].strip())
+        said.append(f"{type(one).__name__}: {words}")
+    return list(dict.fromkeys(said))
 
 
 def packages_of(value: Any) -> set[str]:
@@ -94,11 +183,15 @@ def _written(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _found(name: str, allow: tuple[str, ...]) -> Any:
+def _found(name: str, given: set[str], allow: tuple[str, ...]) -> Any:
+    """Return what makes the part of that name: its class, or what reads an earlier one that had `given` settings."""
     if ":" not in name:
-        if name not in _parts():
+        now = _parts().get(name)
+        if name in ALIASES and (now is None or not given <= set(signature(now).parameters)):
+            return ALIASES[name]
+        if now is None:
             raise UnknownNameError("part", name, _parts())
-        return _parts()[name]
+        return now
     module, _, cls = name.partition(":")
     package = module.partition(".")[0]
     if package not in {*allow, *plugins.importable()}:

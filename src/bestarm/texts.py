@@ -71,6 +71,11 @@ def made(make: type, what: str, typed: str, settings: Mapping[str, Any], part: A
         raise error if isinstance(error, InputError) else InputError(f"{what}: {error}") from error
 
 
+def value_of(make: type, key: str, text: str, what: str, part: Callable[[str, str], Any]) -> Any:
+    """Return a text as what the setting `key` of a part of class `make` takes."""
+    return _value(text, _hints(make).get(key, Any), what, key, part)
+
+
 def _hints(make: type) -> dict[str, Any]:
     """Return the annotations of settings; none where they cannot be understood."""
     try:

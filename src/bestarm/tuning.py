@@ -5,7 +5,7 @@ Tune on seeds of their own: a value chosen on the very runs it is then judged by
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -15,6 +15,7 @@ from bestarm.core import Policy
 from bestarm.errors import InputError
 from bestarm.numbers import generator, whole
 from bestarm.simulate.chunks import Judged, judged
+from bestarm.spec import changed
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,14 @@ def tune(
 ) -> Tuning:
     """Play `policy` with each of `values` for `setting` on the same simulated bandits; the first of the best wins.
 
-    `bandits(n, rng)` makes a stack of n bandits. A dot reaches into parts: "prior.kernel.length". Every value meets the
-    same bandits and the same random numbers, so what differs between trials is the value.
+    `bandits(n, rng)` makes a stack of n bandits. A setting of a part within is found by its name, or by its way:
+    "prior.kernel.length". Every value meets the same bandits and the same random numbers, so what differs between
+    trials is the value.
 
     >>> from bestarm import instances
-    >>> from bestarm.policies.lingape import LinGapE
-    >>> found = tune(LinGapE(), "width", [1.0, 0.2], lambda n, rng: instances.static(3.0, replications=n), 64, 20, 1)
+    >>> from bestarm import catalog
+    >>> lingape = catalog.policy("lingape-greedy")
+    >>> found = tune(lingape, "width", [1.0, 0.2], lambda n, rng: instances.static(3.0, replications=n), 64, 20, 1)
     >>> [trial.value for trial in found.trials], found.best.accuracy
     ([1.0, 0.2], 1.0)
     """
@@ -73,20 +76,6 @@ def tune(
     trials = tuple(_trial(candidate, value, bandit, budget, seed) for value, candidate in candidates)
     place = max(range(len(trials)), key=lambda k: (trials[k].accuracy, -trials[k].regret, -k))
     return Tuning(setting, trials, trials[place], candidates[place][1])
-
-
-def changed(part: Any, setting: str, value: Any) -> Any:
-    """Return `part` with `value` for `setting`, where a dot reaches into a part of it.
-
-    >>> from bestarm.policies.bayesgap import BayesGap
-    >>> changed(BayesGap(), "prior.variance", 4.0).prior
-    LinearPrior(variance=4.0)
-    """
-    name, _, rest = setting.partition(".")
-    known = [f.name for f in fields(part)] if is_dataclass(part) else []
-    if name not in known:
-        raise InputError(f"{type(part).__name__} has no setting {name!r}; it has {', '.join(sorted(known)) or 'none'}")
-    return replace(part, **{name: changed(getattr(part, name), rest, value) if rest else value})
 
 
 def _trial(policy: Policy[Any], value: Any, bandit: Judged, budget: int, seed: int) -> Tried:

@@ -21,7 +21,7 @@ from bestarm.models.law import BinaryLaw, CountLaw, Custom, Identity, Law, Logis
 from bestarm.models.linear import Linear
 from bestarm.models.protocols import Fit, Model
 from bestarm.policies.elimination import Elimination
-from bestarm.policies.ucb import UCBGLM
+from bestarm.policies.likelihood import MaximumLikelihood
 from bestarm.rewards import Rewards
 from bestarm.study.storage import Memory
 
@@ -77,6 +77,7 @@ LAWS = {
 }  # fmt: skip
 BY_NUMERICS = {"logistic": BinaryLaw, "poisson": CountLaw, "identity": Law}
 POLICY = Elimination(GLM(Probit()), Uniform())
+OPTIMIST = catalog.policy("ucb-glm", prior=MaximumLikelihood(Probit()))
 
 
 def arms(rng, count=8, columns=3):
@@ -179,7 +180,7 @@ def test_a_probit_law_plays_against_the_noise_it_gives(rng):
     x = np.broadcast_to(arms(rng, 6), (60, 6, 3))
     means = ndtr(x @ np.array([0.0, 1.5, 0.8]))
     bandit = Bandit(x, means, Probit().noise(None))
-    for policy in (POLICY, UCBGLM(Probit())):
+    for policy in (POLICY, OPTIMIST):
         run = play(policy, Stream(bandit, 7), 240, 1)
         assert float(np.mean(bandit.regret(run.arm))) < 0.05
     state = play(POLICY, bandit, 240, 1).state
@@ -256,7 +257,7 @@ def test_a_model_that_only_fits_is_used_and_its_silence_is_said(rng):
     assert "OnlyFits says nothing of its error, so features are unused" in belief.believes
 
 
-@pytest.mark.parametrize("policy", [POLICY, catalog.policy("gse-log-fwg"), UCBGLM(Probit())])
+@pytest.mark.parametrize("policy", [POLICY, catalog.policy("gse-log-fwg"), OPTIMIST])
 def test_laws_are_written_down_and_read_back(policy):
     assert spec.from_dict(spec.to_dict(policy), allow=["tests"]) == policy
 

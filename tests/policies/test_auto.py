@@ -10,7 +10,7 @@ from bestarm.core import Problem
 from bestarm.errors import InputError
 from bestarm.play import play
 from bestarm.policies.auto import Auto, _unbeaten
-from bestarm.policies.elimination import Contest
+from bestarm.policies.elimination import EliminationState
 from bestarm.structures.hypotheses import KINDS, Line, OneOf
 
 
@@ -112,7 +112,7 @@ def test_more_pulls_than_arms_are_not_needed(rng):
 
 def test_the_largest_tables_are_handed_over_to_elimination(rng):
     state = Auto(most=100).start(Problem(rng.standard_normal((200, 3)), budget=50))
-    assert isinstance(state, Contest)
+    assert isinstance(state, EliminationState)
 
 
 def test_kinds_that_do_not_explore_are_asked_for_the_answer_only(rng):

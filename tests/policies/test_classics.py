@@ -10,26 +10,20 @@ from hypothesis import strategies as st
 from bestarm import instances
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Tape
 from bestarm.core import Problem, Pulls, Totals
+from bestarm.designs.spread import Equal
 from bestarm.errors import InputError
 from bestarm.models.means import Means
 from bestarm.play import play
-from bestarm.policies.classics import (
-    AverageOfOthers,
-    ContinuousRejects,
-    Equal,
-    SuccessiveRejects,
-    ToLastStage,
-    WorstOfOthers,
-    harmonic,
-    reject_stages,
-)
+from bestarm.policies.classics import UCBE, AverageOfOthers, NoPrior, WorstOfOthers
+from bestarm.policies.earlier import continuous_rejects
 from bestarm.policies.elimination import AllStages, Elimination
-from bestarm.policies.schedules import Dropped
+from bestarm.policies.schedules import Dropped, EvenStages, Rejects, ToLastStage, harmonic, reject_stages
+from bestarm.policies.sequential import EachOnce, MostPulled, Sequential
 
-HALVING = Elimination(Means(), Equal(), leftover=Dropped())
-POOLED = Elimination(Means(), Equal(), memory=AllStages(), leftover=ToLastStage())
-REJECTS = SuccessiveRejects()
-CR_A, CR_C = ContinuousRejects(AverageOfOthers()), ContinuousRejects(WorstOfOthers())
+HALVING = Elimination(Means(), Equal(), EvenStages(leftover=Dropped()))
+POOLED = Elimination(Means(), Equal(), EvenStages(leftover=ToLastStage()), AllStages())
+REJECTS = Elimination(Means(), Equal(), Rejects(), AllStages())
+CR_A, CR_C = continuous_rejects(AverageOfOthers()), continuous_rejects(WorstOfOthers())
 POLICIES = [HALVING, POOLED, REJECTS, CR_A, CR_C]
 
 
@@ -142,7 +136,7 @@ def test_continuous_rejects_follow_their_rule(policy, level, noise, rng):
         count[max((i for i in inside if count[i] == few), key=lambda i: mean[i])] += 1
     np.testing.assert_array_equal(run.counts, count)
     assert run.arm == max(inside, key=lambda i: mean[i])
-    np.testing.assert_array_equal(np.nonzero(run.state.active)[0], inside)
+    np.testing.assert_array_equal(np.nonzero(run.state.memory.active)[0], inside)
 
 
 def test_continuous_rejects_are_as_bold_as_the_rewards_are_wide(rng):
@@ -151,6 +145,21 @@ def test_continuous_rejects_are_as_bold_as_the_rewards_are_wide(rng):
     tape = Tape.draw(bandit, 200, rng)
     wide = Tape(tape.features, 8 * tape.sums, 64 * tape.squares, 64 * 0.25)
     np.testing.assert_array_equal(play(CR_A, tape, 200, 1).counts, play(CR_A, wide, 200, 1).counts)
+
+
+# UCB-E.
+
+
+def test_ucb_e_follows_its_rule(rng):
+    """The rule, written out once more: argmax mean + √(a/n) after one pull each."""
+    tape = Tape.draw(arms_with(rng.random(5), 1.0), 80, rng)
+    run = play(Sequential(UCBE(3.0), NoPrior(), EachOnce(), MostPulled()), tape, 80, 1)
+    rewards, count = np.diff(tape.sums, axis=-1), np.ones(5, dtype=int)
+    while count.sum() < 80:
+        mean = np.array([rewards[i, : count[i]].mean() for i in range(5)])
+        count[np.argmax(mean + np.sqrt(3.0 / count))] += 1
+    np.testing.assert_array_equal(run.counts, count)
+    assert run.arm == np.argmax(count)
 
 
 # All of them.

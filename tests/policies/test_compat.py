@@ -10,18 +10,18 @@ from bestarm.bandits import Bandit, Gaussian
 from bestarm.core import Problem
 from bestarm.designs.vertex import LineSearch, VertexDirection
 from bestarm.errors import BudgetError
+from bestarm.models.linear import Linear
 from bestarm.play import play
-from bestarm.policies.compat import FloorHalving
-from bestarm.policies.od_linbai import CeilElimination, Share
-from bestarm.policies.schedules import stage_sizes
+from bestarm.policies.elimination import Elimination
+from bestarm.policies.schedules import FloorHalving, stage_sizes
 
-AZIZI = CeilElimination(FloorHalving(), VertexDirection(LineSearch(), iterations=100, tolerance=0.0))
+AZIZI = Elimination(Linear(), VertexDirection(LineSearch(), iterations=100, tolerance=0.0), FloorHalving())
 
 
 def test_five_arms_skip_a_stage_and_leave_its_budget():
-    assert FloorHalving().shares(5, 3, 91) == (Share(30, 2), Share(30, 1))  # the 31 of the third stage are lost
-    assert FloorHalving().shares(8, 3, 90) == (Share(30, 4), Share(30, 2), Share(30, 1))
-    assert FloorHalving().shares(1, 3, 90) == ()
+    assert FloorHalving().shares(5, 91) == ((30, 2), (30, 1))  # the 31 of the third stage are lost
+    assert FloorHalving().shares(8, 90) == ((30, 4), (30, 2), (30, 1))
+    assert FloorHalving().shares(1, 90) == ()
 
 
 def test_rounding_up_overspends_each_stage_and_the_last_pays():
@@ -29,7 +29,7 @@ def test_rounding_up_overspends_each_stage_and_the_last_pays():
     bandit = instances.adaptive(8)
     rounds = []
     run = play(AZIZI, bandit, 80, 1, rounds.append)
-    shares = [s.pulls for s in rounds[0].before.shares]
+    shares = [s.pulls for s in rounds[0].before.stages]
     taken = [r.pulls.total for r in rounds]
     assert shares == [26, 27, 27]
     assert all(t > s for t, s in zip(taken[:-1], shares[:-1], strict=True))

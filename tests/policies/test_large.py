@@ -20,6 +20,7 @@ from bestarm.numbers import generator
 from bestarm.play import Round, play
 from bestarm.policies.elimination import MANY, AllStages
 from bestarm.policies.streamed import BigProblem, Streamed, quantile
+from bestarm.spec import changed
 from bestarm.tables import open_source
 from bestarm.tables.memory import ArraySource
 from bestarm.tables.views import ColumnsSource, InterceptSource, SelectedSource, WatchedSource, gathered
@@ -89,7 +90,7 @@ def test_streamed_and_in_memory_pull_the_same_arms(table, sources, kind, hold):
 @pytest.mark.parametrize("eta", [1.5, 3.0, 40.0, float("inf")])
 @pytest.mark.parametrize("variance", [None, 0.5])
 def test_they_agree_for_every_eta_and_without_a_known_noise(table, sources, eta, variance):
-    policy, truth = replace(GSE, eta=eta), bandit(table, 0.5)
+    policy, truth = changed(GSE, "eta", eta), bandit(table, 0.5)
     wide = play(policy, truth, 800, 2)
     narrow = play_source(Streamed(policy, switch=MANY), truth, BigProblem(sources["memory"], 800, variance), 2)
     assert (narrow.arm, narrow.counts.sum()) == (wide.arm, 800)
@@ -101,7 +102,7 @@ def test_they_agree_for_every_eta_and_without_a_known_noise(table, sources, eta,
 
 
 def test_the_last_estimates_and_errors_are_those_of_the_elimination(table, sources):
-    policy, truth = replace(GSE, eta=float("inf")), bandit(table)
+    policy, truth = changed(GSE, "eta", float("inf")), bandit(table)
     wide = play(policy, truth, 400, 2)
     narrow = play_source(Streamed(policy, switch=MANY), truth, BigProblem(sources["memory"], 400), 2)
     lead = narrow.state.leaders
@@ -246,7 +247,7 @@ def test_what_cannot_be_streamed_is_refused(table, sources):
         BigProblem(sources["memory"], 0)
     with pytest.raises(ArmsError, match="all others are zero"):
         Streamed(GSE, switch=100).start(BigProblem(open_source(np.zeros((500, 2))), 100))
-    policy = Streamed(replace(GSE, eta=float("inf")), switch=100)
+    policy = Streamed(changed(GSE, "eta", float("inf")), switch=100)
     state = policy.start(BigProblem(sources["memory"], 100, 1.0))
     pulls = policy.ask(state, np.random.default_rng(1))
     over = policy.tell(state, pulls, Totals(np.ones(len(pulls.arms)), np.ones(len(pulls.arms))))

@@ -7,7 +7,8 @@ from bestarm.bandits import Bandit, Gaussian
 from bestarm.core import Problem, Pulls, Tally, Totals
 from bestarm.errors import InputError
 from bestarm.play import play
-from bestarm.policies.ocba import OCBA, KnownVariance, SampleVariances, shares
+from bestarm.policies.classics import KnownVariance, SampleVariances, shares
+from bestarm.policies.earlier import ocba
 
 
 def test_the_ratios_of_chen():
@@ -28,19 +29,19 @@ def test_the_ratios_of_equals_are_finite():
 
 @pytest.mark.parametrize(("budget", "expected"), [(100, 5), (12, 3), (4, 1)])
 def test_first_pulls_fit_the_budget(budget, expected, rng):
-    policy = OCBA()
+    policy = ocba()
     assert policy.ask(policy.start(Problem(np.eye(4), budget)), rng).times.tolist() == [expected] * 4
 
 
 def test_a_budget_below_the_number_of_arms_buys_a_random_few(rng):
-    policy = OCBA()
+    policy = ocba()
     pulls = policy.ask(policy.start(Problem(np.eye(9), 5)), rng)
     assert pulls.total == 5
     assert len(set(pulls.arms.tolist())) == 5
 
 
 def test_an_arm_never_pulled_is_not_named(rng):
-    policy = OCBA()
+    policy = ocba()
     state = policy.start(Problem(np.eye(3), 2))
     state = policy.tell(
         state, Pulls(np.array([0, 2]), np.array([1, 1])), Totals(np.array([-4.0, -3.0]), np.array([16.0, 9.0]))
@@ -60,7 +61,7 @@ def test_pulls_go_where_they_tell_most():
     bandit = Bandit(
         np.broadcast_to(np.eye(5), (100, 5, 5)), np.tile([1.0, 0.8, 0.0, 0.0, 0.0], (100, 1)), Gaussian(0.25)
     )
-    run = play(OCBA(), bandit, 400, 1)
+    run = play(ocba(), bandit, 400, 1)
     assert run.counts.sum(axis=-1).tolist() == [400] * 100
     counts = run.counts.mean(axis=0)
     assert counts[:2].min() > 3 * counts[2:].max()
@@ -68,11 +69,11 @@ def test_pulls_go_where_they_tell_most():
 
 
 def test_constant_rewards_do_no_harm():
-    run = play(OCBA(), Bandit(np.eye(3), np.array([0.0, 1.0, 0.0]), Gaussian(0.0)), 60, 1)
+    run = play(ocba(), Bandit(np.eye(3), np.array([0.0, 1.0, 0.0]), Gaussian(0.0)), 60, 1)
     assert run.arm == 1
     assert run.counts.sum() == 60
 
 
 def test_no_first_pulls_are_refused():
     with pytest.raises(InputError):
-        OCBA(first=0)
+        ocba(first=0)

@@ -13,11 +13,12 @@ from bestarm.designs.trim import Trimmed
 from bestarm.errors import BudgetError, InputError
 from bestarm.models.linear import Linear
 from bestarm.play import play
-from bestarm.policies.od_linbai import CeilElimination, Share, ToLastRound, YangTan, apportion
+from bestarm.policies.elimination import Elimination
+from bestarm.policies.schedules import Share, ToLastRound, YangTan, apportion
 
 DESIGN = Trimmed(WolfeAtwood())
-OD = CeilElimination(YangTan(), DESIGN)
-SPEND = CeilElimination(YangTan(), DESIGN, ToLastRound())
+OD = Elimination(Linear(), DESIGN, YangTan())
+SPEND = Elimination(Linear(), DESIGN, YangTan(ToLastRound()))
 
 # (B, K, d), m, R: algorithms of Yang and Tan (2022), by hand
 TABLE = [
@@ -35,8 +36,8 @@ def test_m_is_that_of_the_paper(cell, m, rounds):
     budget, arms, d = cell
     shares = YangTan().shares(arms, d, budget)
     assert len(shares) == rounds
-    assert all(share.pulls == pytest.approx(m) for share in shares)
-    assert [share.keep for share in shares] == [int(np.ceil(d / 2**r)) for r in range(1, rounds + 1)]
+    assert all(pulls == pytest.approx(m) for pulls, _ in shares)
+    assert [keep for _, keep in shares] == [int(np.ceil(d / 2**r)) for r in range(1, rounds + 1)]
 
 
 @given(d=st.integers(1, 300), extra=st.integers(0, 500), more=st.integers(-5, 5000))
@@ -52,9 +53,9 @@ def test_rounds_shrink_to_one_arm_or_say_what_they_need(d, extra, more):
         with pytest.raises(BudgetError):
             YangTan().shares(arms, d, least - 1)
     shares = YangTan().shares(arms, d, least + max(more, 0))
-    assert shares[-1].keep == 1
-    assert all(share.pulls > 0 for share in shares)
-    assert shares[0].keep == -(-d // 2)  # all but d/2 arms leave in the first round
+    assert shares[-1][1] == 1
+    assert all(pulls > 0 for pulls, _ in shares)
+    assert shares[0][1] == -(-d // 2)  # all but d/2 arms leave in the first round
 
 
 @settings(deadline=None, max_examples=60)
@@ -72,7 +73,7 @@ def test_rounding_up_never_exceeds_the_budget(arms, d, more, seed):
     asked = []
     run = play(OD, bandit, budget, rng, asked.append)
     for r in asked:  # the inequality the choice of m rests on, before any clipping to the budget
-        assert r.pulls.total <= np.ceil(r.before.shares[0].pulls) + np.count_nonzero(r.pulls.times)
+        assert r.pulls.total <= np.ceil(r.before.stages[0].pulls) + np.count_nonzero(r.pulls.times)
     assert run.counts.sum() <= budget
     spent = play(SPEND, bandit, budget, rng).counts.sum()
     assert spent == (budget if arms > 1 else 0)
@@ -113,9 +114,9 @@ def test_whole_numbers_are_not_rounded_up():
         def weights(self, candidates, targets=None):
             return np.full(4, 0.25) + np.array([1e-12, -1e-12, 1e-12, -1e-12])
 
-    policy = CeilElimination(YangTan(), Shaky())
+    policy = Elimination(Linear(), Shaky(), YangTan())
     pulls = policy.ask(policy.start(Problem(np.eye(4), 30)), np.random.default_rng())
-    assert policy.start(Problem(np.eye(4), 30)).shares[0] == Share(12.0, 2)
+    assert policy.start(Problem(np.eye(4), 30)).stages[0] == Share(12.0, 2)
     assert pulls.times.tolist() == [3, 3, 3, 3]
 
 

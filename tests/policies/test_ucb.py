@@ -14,9 +14,12 @@ from bestarm.linalg import Candidates
 from bestarm.models.glm import GLM
 from bestarm.models.law import Identity, Poisson
 from bestarm.play import play
-from bestarm.policies.belief import LinearPrior, SeparatePrior
-from bestarm.policies.rules import OFUL, BestEstimate, Fixed, Li2010, Li2017, MostPulled, OfNoise, Scene, Variance
-from bestarm.policies.ucb import UCBGLM, LinUCB, Once, RandomUntil
+from bestarm.policies.classics import SampleMeans
+from bestarm.policies.earlier import linucb, ucb_glm
+from bestarm.policies.posteriors import LinearPrior, SeparatePrior
+from bestarm.policies.radii import OFUL, Fixed, Li2010, Li2017, OfNoise, RadiusInputs, Variance
+from bestarm.policies.rules import RandomUntil
+from bestarm.policies.sequential import BestEstimate, EachOnce, MostPulled, SequentialState
 
 
 def told(policy, problem, times, sums):
@@ -26,16 +29,16 @@ def told(policy, problem, times, sums):
 
 def test_the_shared_index_is_ridge_regression(rng):
     x, times, sums = rng.standard_normal((6, 3)), rng.integers(0, 4, 6), rng.standard_normal(6)
-    policy = LinUCB(LinearPrior(1 / 0.4), Fixed(1.7))
+    policy = linucb(LinearPrior(1 / 0.4), Fixed(1.7))
     A = 0.4 * np.eye(3) + x.T @ (x * times[:, None])
     expected = x @ np.linalg.solve(A, x.T @ sums) + 1.7 * np.sqrt(np.sum(x @ np.linalg.inv(A) * x, axis=-1))
-    assert np.allclose(policy.index(told(policy, Problem(x, 50), times, sums)), expected)
+    assert np.allclose(policy.rule.index(told(policy, Problem(x, 50), times, sums)), expected)
 
 
 def test_the_disjoint_index_is_one_ridge_regression_an_arm(rng):
     x, times, sums = rng.standard_normal((6, 3)), rng.integers(0, 4, 6), rng.standard_normal(6)
-    policy = LinUCB(SeparatePrior(), Fixed(0.513))
-    index = policy.index(told(policy, Problem(x, 50), times, sums))
+    policy = linucb(SeparatePrior(), Fixed(0.513))
+    index = policy.rule.index(told(policy, Problem(x, 50), times, sums))
     for i in range(6):
         A = np.eye(3) + times[i] * np.outer(x[i], x[i])
         theta = np.linalg.solve(A, x[i] * sums[i])
@@ -45,7 +48,7 @@ def test_the_disjoint_index_is_one_ridge_regression_an_arm(rng):
 
 
 def test_the_radii():
-    scene = Scene(noise_variance=4.0, budget=100, dimension=np.array(3.0), ridge=0.5, longest=np.array(2.0))
+    scene = RadiusInputs(Problem(np.diag([1.0, 2.0, 1.0]), 100, 4.0), ridge=0.5)
     assert OfNoise(2.0).of(scene, 7) == 4.0
     assert OfNoise(2.0, least=5.0).of(scene, 7) == 5.0
     assert np.isclose(Li2010(0.05).of(scene, 7), 1 + np.sqrt(np.log(40) / 2))
@@ -53,7 +56,7 @@ def test_the_radii():
 
 
 def test_the_glm_radius_is_theorem_2():
-    scene = Scene(noise_variance=0.25, budget=200, dimension=np.array(5.0), ridge=1e-8, longest=np.array(1.0))
+    scene = RadiusInputs(Problem(np.eye(5), 200, 0.25))
     assert np.isclose(Li2017().of(scene, 0), 2 * np.sqrt(2.5 * np.log(1 + 400 / 5) + np.log(200)))
     assert np.isclose(Li2017(slope=0.1, delta=0.05).of(scene, 0), 5 * np.sqrt(2.5 * np.log(81) + np.log(20)))
 
@@ -61,45 +64,46 @@ def test_the_glm_radius_is_theorem_2():
 def test_a_radius_that_needs_the_noise_says_so():
     problem = Problem(np.eye(2), 5)
     with pytest.raises(InputError, match="noise_variance"):
-        LinUCB().ask(LinUCB().start(problem), None)
-    assert LinUCB(noise_variance=1.0).ask(LinUCB(noise_variance=1.0).start(problem), None).total == 1
-    assert LinUCB(radius=Li2010()).ask(LinUCB(radius=Li2010()).start(problem), None).total == 1
+        linucb().ask(linucb().start(problem), None)
+    assert linucb(noise_variance=1.0).ask(linucb(noise_variance=1.0).start(problem), None).total == 1
+    assert linucb(radius=Li2010()).ask(linucb(radius=Li2010()).start(problem), None).total == 1
 
 
 @pytest.mark.parametrize("radius", [OfNoise(), Li2010(), OFUL(), Fixed(0.5)], ids=repr)
 def test_an_easy_bandit_is_solved_with_any_radius(radius):
     bandit = instances.static(3.0, arms=6, replications=40)
-    assert bandit.correct(play(LinUCB(radius=radius), bandit, 120, 1).arm).mean() > 0.9
-    assert bandit.correct(play(LinUCB(radius=radius, answer=BestEstimate()), bandit, 120, 1).arm).mean() > 0.9
+    assert bandit.correct(play(linucb(radius=radius), bandit, 120, 1).arm).mean() > 0.9
+    assert bandit.correct(play(linucb(radius=radius, answer=BestEstimate()), bandit, 120, 1).arm).mean() > 0.9
 
 
 def test_the_most_pulled_arm_is_named():
     counts, mean = np.array([[3.0, 5.0, 5.0], [1.0, 0.0, 1.0]]), np.array([[9.0, 1.0, 2.0], [4.0, 9.0, 4.0]])
-    assert MostPulled().arm(counts, mean).tolist() == [2, 0]
+    state = SequentialState(Problem(np.eye(3), 20), SampleMeans(Tally(counts, mean * counts, mean)), 13)
+    assert MostPulled().arm(state).tolist() == [2, 0]
 
 
 def test_the_estimate_in_one_dimension_is_a_logit():
-    policy = UCBGLM(steps=20)
+    policy = ucb_glm(steps=20)
     state = told(policy, Problem(np.ones((2, 1)), 50, 0.25), [10, 0], [7.0, 0.0])
-    assert np.allclose(policy.predictor(state), np.log(0.7 / 0.3), atol=1e-6)
+    assert np.allclose(state.posterior.mean, np.log(0.7 / 0.3), atol=1e-6)
 
 
-@pytest.mark.parametrize("policy", [UCBGLM(), UCBGLM(exploration=Once())], ids=repr)
+@pytest.mark.parametrize("policy", [ucb_glm(), ucb_glm(exploration=EachOnce())], ids=repr)
 def test_a_few_newton_steps_a_pull_keep_up_with_the_full_fit(policy, rng):
     bandit = instances.logistic(6, 3, replications=20, rng=rng)
     state = play(policy, bandit, 200, 3).state
-    fit = GLM(policy.link).fit(Candidates.of(bandit.features), state.tally)
+    fit = GLM(policy.prior.link).fit(Candidates.of(bandit.features), state.posterior.tally)
     inner = np.abs(fit.score).max(axis=-1) < 5  # elsewhere the data are separable, and both only know the sign
     assert inner.mean() > 0.5
-    assert np.allclose(policy.predictor(state)[inner], fit.score[inner], atol=1e-4)
+    assert np.allclose(state.posterior.mean[inner], fit.score[inner], atol=1e-4)
 
 
 def test_with_the_identity_it_is_linucb_without_a_ridge(rng):
     x = rng.standard_normal((5, 7, 3))
     tape = Tape.draw(Bandit(x, (x @ rng.standard_normal((3, 1)))[..., 0], Gaussian(1.0)), 120, rng)
     radius, ridge = Fixed(2.0), 1e-9
-    glm = UCBGLM(Identity(), radius, Once(), ridge=ridge)
-    linear = LinUCB(LinearPrior(1 / ridge), radius)
+    glm = ucb_glm(Identity(), radius, EachOnce(), ridge=ridge)
+    linear = linucb(LinearPrior(1 / ridge), radius)
     z = Candidates.of(x).coordinates
     first, second = glm.start(Problem(x, 120)), linear.start(Problem(z, 120))
     taken = np.zeros((5, 7), dtype=np.int64)
@@ -110,60 +114,59 @@ def test_with_the_identity_it_is_linucb_without_a_ridge(rng):
         totals = tape.pull(pulls, taken)
         np.add.at(taken, (np.arange(5)[:, None], pulls.arms), pulls.times)
         first, second = glm.tell(first, pulls, totals), linear.tell(second, pulls, totals)
-    assert np.allclose(glm.predictor(first), second.belief.mean, atol=1e-6)
+    assert np.allclose(first.posterior.mean, second.posterior.mean, atol=1e-6)
 
 
 def test_separable_rewards_do_not_overflow():
-    policy = UCBGLM()
+    policy = ucb_glm()
     state = told(policy, Problem(np.eye(3), 90, 0.25), [20, 20, 20], [20.0, 0.0, 10.0])
     for _ in range(20):
         state = policy.tell(state, Pulls(np.array([0]), np.array([1])), Totals(np.array([1.0]), np.array([1.0])))
-    assert np.isfinite(policy.predictor(state)).all()
-    assert np.argsort(policy.predictor(state)).tolist() == [1, 2, 0]
+    assert np.isfinite(state.posterior.mean).all()
+    assert np.argsort(state.posterior.mean).tolist() == [1, 2, 0]
 
 
 def test_exploring_ends_when_the_arms_have_been_seen_from_all_sides(rng):
-    policy = UCBGLM(exploration=RandomUntil(least=3.0, share=0.5))
+    policy = ucb_glm(exploration=RandomUntil(least=3.0, share=0.5))
     state = policy.start(Problem(np.eye(3), 100, 0.25))
     state = policy.tell(state, Pulls(np.arange(3), np.array([3, 3, 2])), Totals(np.ones(3), np.ones(3)))
-    assert state.exploring
+    assert state.memory.on
     state = policy.tell(state, Pulls(np.array([2]), np.array([1])), Totals(np.ones(1), np.ones(1)))
-    assert not state.exploring
+    assert not state.memory.on
     late = replace(policy.start(Problem(np.eye(3), 10, 0.25)), spent=5)
-    assert policy.exploration.random(late, rng) is None
+    assert len({int(policy.ask(late, rng).arms[0]) for _ in range(20)}) == 1  # no more at random
 
 
 def test_fewer_arms_than_features_and_other_links(rng):
     bandit = instances.logistic(4, 9, replications=10, rng=rng)
-    assert play(UCBGLM(), bandit, 60, 1).counts.sum(axis=-1).tolist() == [60] * 10
+    assert play(ucb_glm(), bandit, 60, 1).counts.sum(axis=-1).tolist() == [60] * 10
     counts = Bandit(np.eye(3), np.array([0.5, 1.0, 4.0]), PoissonNoise())
-    assert play(UCBGLM(Poisson(), Fixed(1.0)), counts, 60, 1).arm == 2
+    assert play(ucb_glm(Poisson(), Fixed(1.0)), counts, 60, 1).arm == 2
 
 
 def test_the_published_variant_uses_the_squared_norm(rng):
-    plain, squared = UCBGLM(radius=Fixed(0.5)), UCBGLM(radius=Fixed(0.5), width=Variance(), exploration=Once())
+    plain, squared = ucb_glm(radius=Fixed(0.5)), ucb_glm(radius=Fixed(0.5), width=Variance(), exploration=EachOnce())
     run = play(squared, Bandit(np.eye(3), np.array([0.2, 0.5, 0.9]), Bernoulli()), 60, 1)
-    index = squared.predictor(run.state) + 0.5 * run.state.belief.variance
-    assert np.allclose(run.state.belief.variance, 1 / run.counts)
+    index = run.state.posterior.mean + 0.5 * run.state.posterior.variance
+    assert np.allclose(run.state.posterior.variance, 1 / run.counts)
     assert np.argmax(index) == squared.ask(replace(run.state, spent=1), rng).arms[0]
-    assert plain.width != squared.width
+    assert plain.rule.then.width != squared.rule.width
 
 
 def test_rewards_the_link_cannot_give_are_refused():
-    policy = UCBGLM()
+    policy = ucb_glm()
     state = policy.start(Problem(np.eye(2), 5, 0.25))
     with pytest.raises(RewardError):
         policy.tell(state, Pulls(np.array([0]), np.array([1])), Totals(np.array([0.5]), np.array([0.25])))
 
 
-def test_tallies_and_beliefs_count_alike(rng):
-    state = play(UCBGLM(), instances.logistic(5, 3, rng=rng), 40, 1).state
-    assert isinstance(state.tally, Tally)
-    assert np.array_equal(state.tally.counts, state.belief.counts)
+def test_tallies_and_posteriors_count_alike(rng):
+    posterior = play(ucb_glm(), instances.logistic(5, 3, rng=rng), 40, 1).state.posterior
+    assert np.array_equal(posterior.tally.counts, posterior.normal.counts)
 
 
 def test_ucb_glm_stays_sound_with_fewer_arms_than_features():
     """V + 1e-8 I tracked by rank-one updates would lose its sign here; warnings are errors."""
     bandit = instances.logistic(8, 12, replications=100, rng=3)
-    run = play(UCBGLM(), bandit, 80, 1)
-    assert (run.state.belief.variance >= 0).all()
+    run = play(ucb_glm(), bandit, 80, 1)
+    assert (run.state.posterior.variance >= 0).all()

@@ -10,12 +10,9 @@ from bestarm.designs.spread import Uniform
 from bestarm.designs.vertex import LineSearch, VertexDirection
 from bestarm.models.linear import Linear
 from bestarm.play import play
-from bestarm.policies.bayesgap import BayesGap
 from bestarm.policies.elimination import Elimination
-from bestarm.policies.lingape import LinGapE
-from bestarm.policies.rules import NoPulls
-from bestarm.policies.schedules import Dropped
-from bestarm.policies.ucb import LinUCB
+from bestarm.policies.schedules import Dropped, EvenStages
+from bestarm.policies.sequential import NoPulls
 
 CELLS = {
     "adaptive K=16 B/K=20": (lambda r, rng: instances.adaptive(16, replications=r), 320),
@@ -38,20 +35,20 @@ CELLS = {
 }
 
 GSE = {
-    "GSE-Lin": Elimination(Linear(), Uniform(), leftover=Dropped()),
+    "GSE-Lin": Elimination(Linear(), Uniform(), EvenStages(leftover=Dropped())),
     "GSE-FWG": Elimination(
-        Linear(), Rounded(VertexDirection(LineSearch(), 100, 0.0), LargestRemainder()), leftover=Dropped()
+        Linear(), Rounded(VertexDirection(LineSearch(), 100, 0.0), LargestRemainder()), EvenStages(leftover=Dropped())
     ),
-    "GSE-D": Elimination(Linear(), Rounded(WolfeAtwood(), LargestRemainder()), leftover=Dropped()),
+    "GSE-D": Elimination(Linear(), Rounded(WolfeAtwood(), LargestRemainder()), EvenStages(leftover=Dropped())),
 }
 
 RIVALS = {
     "OD": catalog.policy("od-linbai"),
     "SH": catalog.policy("sequential-halving"),
-    "LinGapE-Gr": LinGapE(),
-    "x.2": LinGapE(width=0.2),
-    "LinUCB(2)": LinUCB(),
-    "BG-Lin": BayesGap(epsilon=1e-3, first=NoPulls()),
+    "LinGapE-Gr": catalog.policy("lingape-greedy"),
+    "x.2": catalog.policy("lingape-greedy", width=0.2),
+    "LinUCB(2)": catalog.policy("linucb"),
+    "BG-Lin": catalog.policy("bayesgap-lin", first=NoPulls()),
 }
 
 # Where ours differs from the reference for a reason (docs/deviations.md).

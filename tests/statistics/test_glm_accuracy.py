@@ -5,9 +5,9 @@ import pytest
 
 from bestarm import catalog, instances
 from bestarm.play import play
-from bestarm.policies.bayesgap import BayesGap
-from bestarm.policies.rules import Fixed, NoPulls
-from bestarm.policies.ucb import UCBGLM, Once
+from bestarm.policies.earlier import ucb_glm
+from bestarm.policies.radii import Fixed
+from bestarm.policies.sequential import EachOnce, NoPulls
 
 # policy, their accuracy with 1000 replications, what is taken from each reward
 CASES = {
@@ -17,8 +17,8 @@ CASES = {
     "OD": (catalog.policy("od-linbai"), 0.654, 0.5),
     "LinGapE-Gr": (catalog.policy("lingape-greedy"), 0.697, 0.5),
     "LinUCB(2)": (catalog.policy("linucb"), 0.690, 0.5),
-    "BG-Lin": (BayesGap(first=NoPulls()), 0.679, 0.5),
-    "UCB-GLM": (UCBGLM(radius=Fixed(1.0), exploration=Once()), 0.504, 0.0),
+    "BG-Lin": (catalog.policy("bayesgap-lin", first=NoPulls()), 0.679, 0.5),
+    "UCB-GLM": (ucb_glm(radius=Fixed(1.0), exploration=EachOnce()), 0.504, 0.0),
     "top-two": (catalog.policy("top-two-lin"), 0.752, 0.5),
 }
 

@@ -99,9 +99,19 @@ def run(**options: Any) -> None:
 
 
 @main.command()
+@click.argument("name", required=False)
 @FORMAT
-def policies(style: str) -> None:
-    """List the policies there are, those of installed packages too, with one line each."""
+def policies(name: str | None, style: str) -> None:
+    """List the policies there are, those of installed packages too, or explain one: `bestarm policies gse-lin-fwg`.
+
+    Of one policy it prints the expression to type in Python, settings, equations, citation and page.
+    """
+    if name is not None:
+        told = catalog.explained(name)
+        if style == "table":
+            told["equation"] = told["equation"].replace("\n", "\n" + " " * 12)
+        print_answer(told, {}, style)
+        return
     rows, broken = catalog.listed()
     say(*broken)
     print_table(rows, style)

@@ -20,12 +20,34 @@ class Uniform:
     """
 
     def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
-        xp = namespace(candidates.features)
         shape = candidates.features.shape[:-1]
         each, rest = divmod(pulls, shape[-1])
-        order = xp.argsort(xp.asarray(rng.random(shape)), axis=-1)
-        place = xp.argsort(order, axis=-1)
-        return each + xp.astype(place < rest, xp.int64)
+        return each + random_subset(shape, rest, rng, candidates.features)
+
+
+@dataclass(frozen=True)
+class Equal:
+    """The same number ⌊n/k⌋ of pulls for each arm (Karnin, Koren and Somekh 2013); the n mod k left are not spent.
+
+    With fewer pulls than arms, a random n of them have one each: the rule would spend nothing.
+
+    >>> Equal().allocate(Candidates.of(np.eye(3)), 8, np.random.default_rng())
+    array([2, 2, 2])
+    """
+
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+        xp = namespace(candidates.features)
+        shape = tuple(candidates.features.shape[:-1])
+        if pulls < shape[-1]:
+            return random_subset(shape, pulls, rng, candidates.features)
+        return xp.full(shape, pulls // shape[-1], dtype=xp.int64)
+
+
+def random_subset(shape: tuple[int, ...], size: int, rng: Random, like: Array) -> Array:
+    """Return ones `(..., k)` for a random `size` of the arms, zeros for the others."""
+    xp = namespace(like)
+    order = xp.argsort(xp.asarray(rng.random(shape)), axis=-1)
+    return xp.astype(xp.argsort(order, axis=-1) < size, xp.int64)
 
 
 @dataclass(frozen=True)

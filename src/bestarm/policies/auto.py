@@ -17,7 +17,9 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, namespace, policy_of
+import numpy as np
+
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, policy_of
 from bestarm.designs.many import BySize, Sparse
 from bestarm.designs.optimal import Multiplicative, WolfeAtwood
 from bestarm.designs.protocols import Design, Rounded
@@ -26,8 +28,8 @@ from bestarm.errors import InputError
 from bestarm.linalg import Candidates, one_hot, pick, row, rows, tally, top
 from bestarm.models.linear import Linear
 from bestarm.models.weighed import Weighed
+from bestarm.policies.choices import put
 from bestarm.policies.elimination import Elimination
-from bestarm.policies.rules import put
 from bestarm.structures.bases import standardised
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, structures
 from bestarm.structures.mixture import Mixture
@@ -54,12 +56,11 @@ class Opinion:
     @property
     def mixed(self) -> Array:
         """The mean of the mixture, `(..., m)`."""
-        return namespace(self.mean).sum(self.weight[..., None] * self.mean, axis=-2)
+        return np.sum(self.weight[..., None] * self.mean, axis=-2)
 
     def after(self, arm: Array, times: Array, total: Array | None) -> "Opinion":
         """Return the opinion after position `arm` `(...)` was pulled `times` `(...)` with sum `total`; None: unseen."""
-        xp = namespace(self.mean)
-        where = xp.broadcast_to(arm[..., None], self.weight.shape)
+        where = np.broadcast_to(arm[..., None], self.weight.shape)
         column = row(self.covariance, where)
         if self.odds is not None:
             share, middle, slope = (pick(a, arm) for a in (self.odds.share, self.odds.middle, self.odds.slope))
@@ -67,7 +68,7 @@ class Opinion:
             times = share * times
         times = times[..., None]
         spread = self.noise + times * pick(column, where)
-        u = column * xp.sqrt(times / spread)[..., None]
+        u = column * np.sqrt(times / spread)[..., None]
         covariance = (-u)[..., :, None] * u[..., None, :]
         covariance += self.covariance
         if total is None:
@@ -87,21 +88,19 @@ class Coverage:
     @classmethod
     def of(cls, o: Opinion, counts: Array, budget: int) -> "Coverage":
         """Return the coverage of all arms by `counts` `(..., K)`: doubt in linear means asks for as large a share."""
-        xp = namespace(counts)
-        tried = xp.sum(xp.astype(counts > 0, counts.dtype), axis=-1)
-        wanted = xp.minimum(o.doubt * counts.shape[-1], 0.5 * budget * xp.ones_like(o.doubt))
-        return cls(tried, wanted, xp.take_along_axis(counts, o.arms, axis=-1) == 0)
+        tried = np.sum(np.astype(counts > 0, counts.dtype), axis=-1)
+        wanted = np.minimum(o.doubt * counts.shape[-1], 0.5 * budget * np.ones_like(o.doubt))
+        return cls(tried, wanted, np.take_along_axis(counts, o.arms, axis=-1) == 0)
 
     def after(self, arm: Array) -> "Coverage":
         """Return the coverage when position `arm` `(...)` was pulled."""
-        xp = namespace(self.tried)
         hot = one_hot(arm, self.fresh.shape[-1], self.tried.dtype) > 0
-        new = xp.astype(xp.any(hot & self.fresh, axis=-1), self.tried.dtype)
+        new = np.astype(np.any(hot & self.fresh, axis=-1), self.tried.dtype)
         return replace(self, tried=self.tried + new, fresh=self.fresh & ~hot)
 
 
 @dataclass(frozen=True)
-class Trial:
+class AutoState:
     """The state: all rewards so far, the hypotheses, and what they make of the rewards."""
 
     problem: Problem
@@ -113,17 +112,15 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Auto:
+class ByEvidence:
     """Find the best arm with no setting at all: the noise may be unknown, the features may lie.
 
     The first `share` of the budget is a D-optimal design; the rest is spent in at most `steps` small steps, or in
     `rounds` rounds of several steps planned jointly, the design being the first. Hypotheses are weighed again when the
     pulls have grown by `refresh`; some kinds of them are asked for the answer only. Beyond `working` arms, only that
-    many take part between two weighings: the most promising and the most telling. From `most` arms on, `beyond` plays
-    instead.
+    many take part between two weighings: the most promising and the most telling.
 
-    >>> import numpy as np
-    >>> policy = Auto()
+    >>> policy = ByEvidence()
     >>> state = policy.start(Problem(np.eye(4), budget=40))
     >>> policy.ask(state, np.random.default_rng(0)).total
     4
@@ -142,8 +139,6 @@ class Auto:
     scaling: Scaling = Scaling()
     design: Design = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
     working: int = 64
-    most: int = 200_000
-    beyond: Policy[Any] = Elimination(Linear(), Sparse())
 
     def __post_init__(self) -> None:
         if self.rounds is not None and (self.rounds < 1 or self.rounds != int(self.rounds)):
@@ -151,11 +146,8 @@ class Auto:
         for name in ("share", "first_round", "leading"):
             if not 0 < getattr(self, name) <= 1:
                 raise InputError(f"{name} must lie between 0 and 1; given {getattr(self, name)}")
-        for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2), ("most", 1)):
-            given = getattr(self, name)
-            if given < least or given != int(given):
-                raise InputError(f"{name} must be a whole number, at least {least}; given {given}")
-            object.__setattr__(self, name, int(given))
+        for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2)):
+            object.__setattr__(self, name, _whole(getattr(self, name), name, least))
         if not self.exploring:
             raise InputError("kinds must have at least one that takes part in choosing pulls; given none")
         if not self.refresh > 1:
@@ -171,16 +163,12 @@ class Auto:
         """The kinds of hypotheses that take part in choosing pulls; the others are asked for the answer only."""
         return tuple(kind for kind in self.kinds if kind.exploring)
 
-    def start(self, problem: Problem) -> Any:
-        if problem.arms > self.most:
-            return self.beyond.start(problem)
-        zero = namespace(problem.features).zeros_like(problem.features[..., 0])
+    def start(self, problem: Problem) -> AutoState:
+        zero = np.zeros_like(problem.features[..., 0])
         made = structures(problem.features, problem.budget, self.kinds, self.scaling)
-        return Trial(problem, made, Tally(zero, zero, zero), 0, 0, None)
+        return AutoState(problem, made, Tally(zero, zero, zero), 0, 0, None)
 
-    def ask(self, state: Any, rng: Random) -> Pulls | None:
-        if not isinstance(state, Trial):
-            return self.beyond.ask(state, rng)
+    def ask(self, state: AutoState, rng: Random) -> Pulls | None:
         left = state.problem.budget - state.spent
         if left <= 0 or state.problem.arms == 1:
             return None
@@ -191,44 +179,38 @@ class Auto:
             coverage = Coverage.of(state.opinion, state.known.counts, state.problem.budget)
             arm = self._next(state.opinion, coverage, min(chunk, left))
             arms = pick(state.opinion.arms, arm)[..., None]
-            return Pulls(arms, namespace(arms).ones_like(arms) * min(chunk, left))
+            return Pulls(arms, np.ones_like(arms) * min(chunk, left))
         return self._round(state, min(left, self._size(state)), chunk)
 
-    def tell(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
-        if not isinstance(state, Trial):
-            return self.beyond.tell(state, pulls, totals)
-        xp = namespace(totals.sums)
+    def tell(self, state: AutoState, pulls: Pulls, totals: Totals) -> AutoState:
         known = state.known + tally(pulls, totals, state.problem.arms)
         spent = state.spent + pulls.total
         state = replace(state, known=known, spent=spent)
         if spent >= state.problem.budget:  # nothing is left to choose, and the answer is thought over anew
             return state
-        again = state.opinion is None or pulls.arms.shape[-1] > 1 or spent >= self.refresh * state.fresh
-        place = None if again else _place(state.opinion.arms, pulls.arms[..., 0])
-        if place is None:
+        opinion, place = state.opinion, None
+        if opinion is not None and pulls.arms.shape[-1] <= 1 and spent < self.refresh * state.fresh:
+            place = _place(opinion.arms, pulls.arms[..., 0])
+        if opinion is None or place is None:
             return replace(state, fresh=spent, opinion=self._opinion(state, state.made, self.exploring))
-        times = xp.astype(pulls.times[..., 0], totals.sums.dtype)
-        return replace(state, opinion=state.opinion.after(place, times, totals.sums[..., 0]))
+        times = np.astype(pulls.times[..., 0], totals.sums.dtype)
+        return replace(state, opinion=opinion.after(place, times, totals.sums[..., 0]))
 
-    def recommend(self, state: Any) -> Array:
+    def recommend(self, state: AutoState) -> Array:
         """Return argmax_i min_j P(f_i > f_j), the arm no other is likely to beat."""
-        if not isinstance(state, Trial):
-            return self.beyond.recommend(state)
         if state.spent == 0:
-            xp = namespace(state.known.sums)
-            return xp.zeros(state.known.sums.shape[:-1], dtype=xp.int64)
+            return np.zeros(state.known.sums.shape[:-1], dtype=np.int64)
         o = self._opinion(state, state.made.for_the_answer(), self.kinds)
-        xp = namespace(o.mean)
-        variance = xp.linalg.diagonal(o.covariance)
+        variance = np.linalg.diagonal(o.covariance)
         apart = variance[..., :, None] + variance[..., None, :] - 2 * o.covariance
-        z = (o.mean[..., :, None] - o.mean[..., None, :]) / xp.sqrt(xp.maximum(apart, 1e-290))
-        better = xp.sum(o.weight[..., None, None] * _normal(z), axis=-3)
-        better = better + xp.eye(o.mean.shape[-1], dtype=o.mean.dtype)
-        return pick(o.arms, xp.argmax(xp.min(better, axis=-1), axis=-1))
+        z = (o.mean[..., :, None] - o.mean[..., None, :]) / np.sqrt(np.maximum(apart, 1e-290))
+        better = np.sum(o.weight[..., None, None] * _normal(z), axis=-3)
+        better = better + np.eye(o.mean.shape[-1], dtype=o.mean.dtype)
+        return pick(o.arms, np.argmax(np.min(better, axis=-1), axis=-1))
 
-    def belief(self, state: Any) -> dict[str, float]:
+    def belief(self, state: AutoState) -> dict[str, float]:
         """Return the weight of every kind of hypothesis in a run by itself, the largest first."""
-        if not isinstance(state, Trial) or state.spent == 0:
+        if state.spent == 0:
             return {}
         found = self._opinion(state, state.made, self.kinds).kinds
         weights = {kind.name: float(found[j]) for j, kind in enumerate(self.kinds)}
@@ -239,17 +221,15 @@ class Auto:
         """Rounds that it was set to are kept to; small steps, and rounds made of a size, take what comes."""
         return self.rounds is None
 
-    def describe(self, state: Any) -> Standing:
-        """Return the weights of the kinds of hypotheses; among a great many arms, what `beyond` makes of them."""
-        if not isinstance(state, Trial):
-            return policy_of(self.beyond).describe(state)
+    def describe(self, state: AutoState) -> Standing:
+        """Return the weights of the kinds of hypotheses."""
         return Standing(weights=partial(self.belief, state))
 
-    def in_rounds(self, n: int) -> "Auto":
+    def in_rounds(self, n: int) -> "ByEvidence":
         """Return the policy planned for `n` rounds; those it was set to stand."""
         return self if self.rounds is not None else replace(self, rounds=n)
 
-    def in_batches(self, size: int, pulls: int, filled: bool) -> "Auto":
+    def in_batches(self, size: int, pulls: int, filled: bool) -> "ByEvidence":
         """Return the policy planned for as many rounds as batches of `size` make of all `pulls`."""
         if size == 1:
             return self
@@ -258,12 +238,11 @@ class Auto:
 
     def _first(self, problem: Problem, rng: Random) -> Pulls:
         """Return the first pulls: a D-optimal design for a linear model with an intercept."""
-        xp = namespace(problem.features)
-        one = xp.ones_like(problem.features[..., :1])
-        x = xp.concat([standardised(problem.features), one], axis=-1)
+        one = np.ones_like(problem.features[..., :1])
+        x = np.concat([standardised(problem.features), one], axis=-1)
         candidates = Candidates.of(x) if problem.arms <= MANY else Candidates(x, x)  # many are projected by the design
         times = self.design.allocate(candidates, self._opening(problem), rng)
-        return Pulls(xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), times.shape), times)
+        return Pulls(np.broadcast_to(np.arange(problem.arms, dtype=np.int64), times.shape), times)
 
     def _opening(self, problem: Problem) -> int:
         share = self.share if self.rounds is None else max(self.first_round, 1 / self.rounds)
@@ -274,7 +253,7 @@ class Auto:
         """Return the pulls of one step."""
         return max(1, round((problem.budget - self._opening(problem)) / self.steps))
 
-    def _size(self, state: Trial) -> int:
+    def _size(self, state: AutoState) -> int:
         """Return the pulls of the next round: what is left, spread evenly over the rounds that are left.
 
         One that was not answered whole is made up for later, rather than by a round of a few pulls.
@@ -287,74 +266,71 @@ class Auto:
         left = each - done % each
         return left if 2 * left > each else each
 
-    def _round(self, state: Trial, size: int, chunk: int) -> Pulls:
+    def _round(self, state: AutoState, size: int, chunk: int) -> Pulls:
         """Return a round of `size` pulls: steps planned one after the other, the rewards of none of them seen."""
         assert state.opinion is not None
-        xp = namespace(state.known.sums)
         opinion, known = state.opinion, state.known
         coverage = Coverage.of(opinion, known.counts, state.problem.budget)
-        times = xp.zeros(opinion.arms.shape, dtype=xp.int64)
-        leader = one_hot(xp.argmax(opinion.mixed, axis=-1), times.shape[-1], known.counts.dtype) > 0
+        times = np.zeros(opinion.arms.shape, dtype=np.int64)
+        leader = one_hot(np.argmax(opinion.mixed, axis=-1), times.shape[-1], known.counts.dtype) > 0
         most = max(self.leading, 1 / times.shape[-1]) * size
         for done in range(0, size, chunk):
             count = min(chunk, size - done)
             arm = self._next(opinion, coverage, count, leader & (times >= most))
-            opinion = opinion.after(arm, xp.ones_like(known.counts[..., 0]) * count, None)
+            opinion = opinion.after(arm, np.ones_like(known.counts[..., 0]) * count, None)
             coverage = coverage.after(arm)
-            times = times + xp.astype(one_hot(arm, times.shape[-1], known.counts.dtype), xp.int64) * count
+            times = times + np.astype(one_hot(arm, times.shape[-1], known.counts.dtype), np.int64) * count
         return Pulls(opinion.arms, times)
 
     def _next(self, o: Opinion, coverage: Coverage, count: int, barred: Array | None = None) -> Array:
         """Return the position `(...)`, among the arms in play, of the arm to pull `count` times; none `barred`."""
-        xp = namespace(o.mean)
         mixed = o.mixed
-        leader = xp.argmax(mixed, axis=-1)
-        each = xp.broadcast_to(leader[..., None], o.weight.shape)
+        leader = np.argmax(mixed, axis=-1)
+        each = np.broadcast_to(leader[..., None], o.weight.shape)
         with_leader = row(o.covariance, each)
-        variance = xp.linalg.diagonal(o.covariance)
+        variance = np.linalg.diagonal(o.covariance)
         level = variance + pick(variance, each)[..., None]
-        apart = xp.maximum(level - 2 * with_leader, 0.0)
+        apart = np.maximum(level - 2 * with_leader, 0.0)
         behind = pick(o.mean, each)[..., None] - o.mean
         told = apart > 1e-12 * level
-        far = behind * behind / (2 * xp.where(told, apart, xp.ones_like(apart)))
-        tie = o.weight[..., None] * xp.exp(_lifted(far, told)) * xp.astype(told, far.dtype)
-        rivals = top(put(xp.sum(tie, axis=-2), leader, -1.0), min(self.rivals, o.arms.shape[-1] - 1))
-        wide = xp.broadcast_to(rivals[..., None, :], (*o.weight.shape, rivals.shape[-1]))
+        far = behind * behind / (2 * np.where(told, apart, np.ones_like(apart)))
+        tie = o.weight[..., None] * np.exp(_lifted(far, told)) * np.astype(told, far.dtype)
+        rivals = top(put(np.sum(tie, axis=-2), leader, -1.0), min(self.rivals, o.arms.shape[-1] - 1))
+        wide = np.broadcast_to(rivals[..., None, :], (*o.weight.shape, rivals.shape[-1]))
         telling = with_leader[..., None, :] - rows(o.covariance, wide)
-        tie, apart, behind = (xp.take_along_axis(a, wide, axis=-1) for a in (tie, apart, behind))
-        apart = xp.where(apart > 0, apart, xp.ones_like(apart))
-        shared = xp.take_along_axis(telling, xp.broadcast_to(each[..., None, None], (*wide.shape, 1)), axis=-1)
-        among = xp.take_along_axis(telling, xp.broadcast_to(wide[..., None, :], (*wide.shape, wide.shape[-1])), axis=-1)
+        tie, apart, behind = (np.take_along_axis(a, wide, axis=-1) for a in (tie, apart, behind))
+        apart = np.where(apart > 0, apart, np.ones_like(apart))
+        shared = np.take_along_axis(telling, np.broadcast_to(each[..., None, None], (*wide.shape, 1)), axis=-1)
+        among = np.take_along_axis(telling, np.broadcast_to(wide[..., None, :], (*wide.shape, wide.shape[-1])), axis=-1)
         stake = tie * _unbeaten(behind, apart, shared - among) / apart
-        shrunk = xp.sum(stake[..., None] * telling * telling, axis=-2)
+        shrunk = np.sum(stake[..., None] * telling * telling, axis=-2)
         count = count if o.odds is None else count * o.odds.share[..., None, :]
-        gain = xp.sum(shrunk / (variance + o.noise[..., None] / count), axis=-2)
+        gain = np.sum(shrunk / (variance + o.noise[..., None] / count), axis=-2)
         if barred is not None:
-            gain = xp.where(barred, -xp.ones_like(gain), gain)
-        return self._covered(o, coverage, mixed, xp.argmax(gain, axis=-1))
+            gain = np.where(barred, -np.ones_like(gain), gain)
+        return self._covered(o, coverage, mixed, np.argmax(gain, axis=-1))
 
     def _covered(self, o: Opinion, coverage: Coverage, mixed: Array, arm: Array) -> Array:
         """Return `arm`, or an arm not pulled yet while fewer were tried than the doubt in linear means asks for."""
-        xp = namespace(o.mean)
         short = coverage.tried < coverage.wanted
-        if not bool(xp.any(short)):
+        if not bool(np.any(short)):
             return arm
         weight = o.weight[..., None]
         off = o.mean - mixed[..., None, :]
-        spread = xp.sum(weight * (xp.linalg.diagonal(o.covariance) + off * off), axis=-2)
-        reach = mixed + REACH * xp.sqrt(xp.maximum(spread, 0.0))
-        best = xp.argmax(xp.where(coverage.fresh, reach, -xp.inf * xp.ones_like(reach)), axis=-1)
-        return xp.where(short & xp.any(coverage.fresh, axis=-1), best, arm)
+        spread = np.sum(weight * (np.linalg.diagonal(o.covariance) + off * off), axis=-2)
+        reach = mixed + REACH * np.sqrt(np.maximum(spread, 0.0))
+        best = np.argmax(np.where(coverage.fresh, reach, -np.inf), axis=-1)
+        return np.where(short & np.any(coverage.fresh, axis=-1), best, arm)
 
-    def _opinion(self, state: Trial, made: Structures, kinds: tuple[Kind, ...]) -> Opinion:
+    def _opinion(self, state: AutoState, made: Structures, kinds: tuple[Kind, ...]) -> Opinion:
         """Return the opinion that all rewards so far lead to, among some kinds of the hypotheses `made`."""
-        xp = namespace(state.known.sums)
         batch = state.known.sums.shape[:-1]
         mixture, odds = read(made, kinds, state.known, self.hedge, self.kept, self.working)
         arms = self._working(mixture)
         mean, covariance = mixture.moments(arms)
         found = (arms, mixture.weight, mean, covariance, mixture.noise, mixture.kinds, mixture.nonlinear)
-        opinion = Opinion(*(xp.reshape(part, (*batch, *part.shape[1:])) for part in found))
+        shaped: list[Array] = [np.reshape(part, (*batch, *part.shape[1:])) for part in found]
+        opinion = Opinion(*shaped)
         if odds is None:
             return opinion
         return replace(opinion, odds=Odds.around(chances(opinion.mixed), odds.binary, odds.lost))
@@ -362,20 +338,66 @@ class Auto:
     def _working(self, mixture: Mixture) -> Array:
         """Return the arms in play: all, or where there are many the most promising and the most pulled."""
         counts = mixture.known.counts
-        xp = namespace(counts)
         size, arms = counts.shape
         if arms <= self.working:
-            return xp.broadcast_to(xp.arange(arms, dtype=xp.int64), (size, arms))
+            return np.broadcast_to(np.arange(arms, dtype=np.int64), (size, arms))
         most = top(counts, self.working // 4)
-        scout = xp.any(xp.arange(arms, dtype=xp.int64) == most[..., None], axis=-2) & (counts > 0)
-        return xp.sort(mixture.foremost(self.working, REACH, scout), axis=-1)
+        scout = np.any(np.arange(arms, dtype=np.int64) == most[..., None], axis=-2) & (counts > 0)
+        return np.sort(mixture.foremost(self.working, REACH, scout), axis=-1)
+
+
+@dataclass(frozen=True)
+class Auto(ByEvidence):
+    """`ByEvidence` for up to `most` arms; `beyond` plays with more, where it would be slow.
+
+    >>> policy = Auto()
+    >>> state = policy.start(Problem(np.eye(4), budget=40))
+    >>> policy.ask(state, np.random.default_rng(0)).total
+    4
+    """
+
+    most: int = 200_000
+    beyond: Policy[Any] = field(default=Elimination(Linear(), Sparse()), metadata={"apart": True})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "most", _whole(self.most, "most", 1))
+
+    def start(self, problem: Problem) -> Any:
+        return self._player(problem).start(problem)
+
+    def ask(self, state: Any, rng: Random) -> Pulls | None:
+        pulls: Pulls | None = self._player(state.problem).ask(state, rng)
+        return pulls
+
+    def tell(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
+        return self._player(state.problem).tell(state, pulls, totals)
+
+    def recommend(self, state: Any) -> Array:
+        return self._player(state.problem).recommend(state)
+
+    def belief(self, state: Any) -> dict[str, float]:
+        return {} if state.problem.arms > self.most else super().belief(state)
+
+    def describe(self, state: Any) -> Standing:
+        """Return how the run of whoever plays stands."""
+        return policy_of(self.beyond).describe(state) if state.problem.arms > self.most else super().describe(state)
+
+    def _player(self, problem: Problem) -> Any:
+        """Return which of the two plays."""
+        return self.beyond if problem.arms > self.most else super()
+
+
+def _whole(given: Any, name: str, least: int) -> int:
+    if given < least or given != int(given):
+        raise InputError(f"{name} must be a whole number, at least {least}; given {given}")
+    return int(given)
 
 
 def _place(arms: Array, arm: Array) -> Array | None:
     """Return the position of `arm` `(...)` in `arms` `(..., m)`; None where some replication does not have it."""
-    xp = namespace(arms)
     there = arms == arm[..., None]
-    return xp.argmax(xp.astype(there, xp.int64), axis=-1) if bool(xp.all(xp.any(there, axis=-1))) else None
+    return np.argmax(np.astype(there, np.int64), axis=-1) if bool(np.all(np.any(there, axis=-1))) else None
 
 
 def _lifted(far: Array, told: Array) -> Array:
@@ -383,10 +405,9 @@ def _lifted(far: Array, told: Array) -> Array:
 
     What is largest among the gains is the same; without this, all would be zero and the first arm would be pulled.
     """
-    xp = namespace(far)
-    nearest = xp.min(xp.where(told, far, xp.inf * xp.ones_like(far)), axis=(-2, -1), keepdims=True)
-    decided = (nearest > VANISHING) & xp.isfinite(nearest)
-    return xp.minimum(xp.where(decided, nearest, xp.zeros_like(nearest)) - far, 0.0)
+    nearest = np.min(np.where(told, far, np.inf), axis=(-2, -1), keepdims=True)
+    decided = (nearest > VANISHING) & np.isfinite(nearest)
+    return np.minimum(np.where(decided, nearest, np.zeros_like(nearest)) - far, 0.0)
 
 
 def _unbeaten(behind: Array, apart: Array, shared: Array) -> Array:
@@ -396,17 +417,15 @@ def _unbeaten(behind: Array, apart: Array, shared: Array) -> Array:
     c = `shared` `(..., r, r)` their covariance, k is behind by N(b_k − b_j c_jk / v_j, v_k − c_jk² / v_j) where j is
     not at all. The chances of all k are multiplied.
     """
-    xp = namespace(behind)
     share = shared / apart[..., None]
     mean = behind[..., None, :] - share * behind[..., None]
     least = 1e-12 * apart[..., None, :] + 1e-290
-    z = mean / xp.sqrt(xp.maximum(apart[..., None, :] - share * shared, least))
-    itself = xp.eye(behind.shape[-1], dtype=behind.dtype) > 0
-    return xp.prod(xp.where(itself, xp.ones_like(z), _normal(z)), axis=-1)
+    z = mean / np.sqrt(np.maximum(apart[..., None, :] - share * shared, least))
+    itself = np.eye(behind.shape[-1], dtype=behind.dtype) > 0
+    return np.prod(np.where(itself, np.ones_like(z), _normal(z)), axis=-1)
 
 
 def _normal(z: Array) -> Array:
     """Return the normal distribution function, to three digits: a logistic curve of a cubic. It is never 0."""
-    xp = namespace(z)
-    z = xp.clip(z, -8.0, 8.0)
-    return 1 / (1 + xp.exp(-z * (1.5957691216 + 0.0713548163 * z * z)))
+    z = np.clip(z, -8.0, 8.0)
+    return 1 / (1 + np.exp(-z * (1.5957691216 + 0.0713548163 * z * z)))

@@ -3,13 +3,15 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, namespace, policy_of
+import numpy as np
+
+from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, policy_of
 from bestarm.linalg import pick, tally
 from bestarm.numbers import whole
 
 
 @dataclass(frozen=True)
-class Pending:
+class BatchedState:
     """The inner state with what is known of each arm, from which unseen rewards are guessed."""
 
     problem: Problem
@@ -19,7 +21,7 @@ class Pending:
 
 @dataclass(frozen=True)
 class Batched:
-    """Ask `policy` up to `size` times in a row, telling it the arm's mean so far for what is not yet seen.
+    """Ask `policy` up to `size` times in a row, reporting the arm's mean so far for what is not yet seen.
 
     The guesses are forgotten when the real rewards come: only those are told. A question of several pulls, such as a
     stage of an elimination, is a batch already: nothing is guessed within it or beyond it.
@@ -31,12 +33,11 @@ class Batched:
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", whole(self.size, "size", least=1))
 
-    def start(self, problem: Problem) -> Pending:
-        zero = namespace(problem.features).zeros_like(problem.features[..., 0])
-        return Pending(problem, self.policy.start(problem), Tally(zero, zero, zero))
+    def start(self, problem: Problem) -> BatchedState:
+        zero = np.zeros_like(problem.features[..., 0])
+        return BatchedState(problem, self.policy.start(problem), Tally(zero, zero, zero))
 
-    def ask(self, state: Pending, rng: Random) -> Pulls | None:
-        xp = namespace(state.known.sums)
+    def ask(self, state: BatchedState, rng: Random) -> Pulls | None:
         planned: list[Pulls] = []
         inner = state.inner
         while (pulls := self.policy.ask(inner, rng)) is not None:
@@ -49,26 +50,25 @@ class Batched:
             inner = self.policy.tell(inner, pulls, self._guess(state.known, pulls))
         if not planned:
             return None
-        return Pulls(*(xp.concat([getattr(p, part) for p in planned], axis=-1) for part in ("arms", "times")))
+        return Pulls(*(np.concat([getattr(p, part) for p in planned], axis=-1) for part in ("arms", "times")))
 
-    def tell(self, state: Pending, pulls: Pulls, totals: Totals) -> Pending:
+    def tell(self, state: BatchedState, pulls: Pulls, totals: Totals) -> BatchedState:
         known = state.known + tally(pulls, totals, state.problem.arms)
         return replace(state, inner=self.policy.tell(state.inner, pulls, totals), known=known)
 
-    def recommend(self, state: Pending) -> Array:
+    def recommend(self, state: BatchedState) -> Array:
         return self.policy.recommend(state.inner)
 
     def _guess(self, known: Tally, pulls: Pulls) -> Totals:
         """Return an arm's mean reward and mean square so far; those of all arms for one not yet seen."""
-        xp = namespace(known.sums)
-        one = xp.ones_like(known.counts)
-        total = xp.maximum(xp.sum(known.counts, axis=-1, keepdims=True), one[..., :1])
-        times = xp.astype(pulls.times, known.sums.dtype)
+        one = np.ones_like(known.counts)
+        total = np.maximum(np.sum(known.counts, axis=-1, keepdims=True), one[..., :1])
+        times = np.astype(pulls.times, known.sums.dtype)
 
         def expected(sums: Array) -> Array:
-            overall = xp.sum(sums, axis=-1, keepdims=True) / total
-            mean = xp.where(known.counts > 0, sums / xp.maximum(known.counts, one), overall * one)
-            return times * xp.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
+            overall = np.sum(sums, axis=-1, keepdims=True) / total
+            mean = np.where(known.counts > 0, sums / np.maximum(known.counts, one), overall * one)
+            return times * np.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
 
         return Totals(expected(known.sums), expected(known.squares))
 
@@ -77,7 +77,7 @@ class Batched:
         """The model of the policy within."""
         return policy_of(self.policy).model
 
-    def describe(self, state: Pending) -> Standing:
+    def describe(self, state: BatchedState) -> Standing:
         return policy_of(self.policy).describe(state.inner)
 
     def sees(self, features: Array) -> Array:

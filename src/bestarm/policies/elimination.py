@@ -1,25 +1,30 @@
-"""Generalized Successive Elimination (Algorithm 1): explore, estimate, keep the best 1/η, again."""
+"""Elimination: explore by a design, estimate by a model, keep the best arms of a schedule's stage, again.
 
-from dataclasses import dataclass, replace
+GSE (Azizi, Kveton and Ghavamzadeh 2022, Algorithm 1), OD-LinBAI, sequential halving and successive rejects are this
+loop with other parts.
+"""
+
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
-from bestarm.core import Array, Estimates, Problem, Pulls, Random, Standing, Tally, Totals, namespace
-from bestarm.designs.protocols import Design
+import numpy as np
+
+from bestarm.core import Array, Estimates, Problem, Pulls, Random, Standing, Tally, Totals
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates, rows, scatter, tally, top
+from bestarm.linalg import Candidates, rank, rows, scatter, tally, top
 from bestarm.models.protocols import Fit, Model
-from bestarm.policies.schedules import Leftover, Stage, ToLastStages, even_stages
+from bestarm.policies.schedules import EvenStages, Schedule, Stages
 
 MANY = 5000
 
 
 @dataclass(frozen=True)
-class Contest:
-    """The state of an elimination: who is still in, what may be pulled, what is known."""
+class EliminationState:
+    """The state of an elimination: which arms are active, which may be pulled, what is known."""
 
     problem: Problem
-    stages: tuple[Stage, ...]
+    stages: Stages
     stage: int
     active: Array  # A_t, (..., k_t) in increasing order
     measured: Array  # arms that may be pulled now, (..., m)
@@ -27,11 +32,12 @@ class Contest:
     judged: Array  # arms the last fit compared, (..., k_{t-1})
     fit: Fit | None  # what it made of them
     known: Tally  # totals of all K arms the next fit builds on
+    spent: Array  # pulls so far, (...)
     best: Array  # (...)
 
 
 class Measure(Protocol):
-    """Which arms may be pulled while some are still in the race."""
+    """Which arms may be pulled while some are still active."""
 
     def arms(self, everyone: Array, active: Array) -> Array: ...
 
@@ -42,7 +48,7 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class Survivors:
-    """Only arms still in the race (the paper)."""
+    """Only arms still active (the paper)."""
 
     def arms(self, everyone: Array, active: Array) -> Array:
         return active
@@ -96,86 +102,91 @@ class AllStages:
 
 @dataclass(frozen=True)
 class Elimination:
-    """Eliminate arms in stages by a reward model and a design.   Alg. 1
+    """Pull the active arms by a design, estimate their means by a model, keep the best; once for each stage.   Alg. 1
 
-    `eta` = 2 halves the arms at each stage; any η ≥ K (or infinity) leaves a single, static stage.
+    A_{t+1} = the k_{t+1} arms of A_t with the largest μ̂_i, μ̂ fitted to the pulls Π_t of stage t.
 
-    >>> import numpy as np
     >>> from bestarm.designs.spread import Uniform
     >>> from bestarm.models.means import Means
-    >>> halving = Elimination(Means(), Uniform())
+    >>> halving = Elimination(Means(), Uniform(), EvenStages(eta=2))
     >>> state = halving.start(Problem(np.eye(8), budget=100))
     >>> state.stages
     (Stage(pulls=33, keep=4), Stage(pulls=33, keep=2), Stage(pulls=34, keep=1))
     """
 
     model: Model
-    design: Design
-    eta: float = 2.0
+    design: Any  # a Design where stages are rounded by it, else Weights: what the schedule's stages ask
+    schedule: Schedule = EvenStages()
     memory: Memory = ThisStage()
     measure: Measure = Survivors()
-    leftover: Leftover = ToLastStages()
 
-    def start(self, problem: Problem) -> Contest:
-        xp = namespace(problem.features)
-        stages = even_stages(problem.arms, problem.budget, self.eta, self.leftover)
+    @property
+    def eta(self) -> float | None:
+        """The η of the theorem's bound on the error; None where the schedule is none it speaks of."""
+        return self.schedule.ratio
+
+    def start(self, problem: Problem) -> EliminationState:
         everyone = _everyone(problem)
-        zero = xp.zeros_like(problem.features[..., 0])
-        return Contest(
+        candidates = Candidates.of(problem.features)
+        stages = self.schedule.stages(problem.arms, problem.budget, lambda: _common_rank(candidates))
+        zero = np.zeros_like(problem.features[..., 0])
+        return EliminationState(
             problem=problem,
             stages=stages,
             stage=0,
             active=everyone,
             measured=everyone,
-            candidates=Candidates.of(problem.features),
+            candidates=candidates,
             judged=everyone,
             fit=None,
             known=Tally(zero, zero, zero),
+            spent=np.zeros(problem.batch, dtype=np.int64),
             best=everyone[..., 0],
         )
 
-    def ask(self, state: Contest, rng: Random) -> Pulls | None:
+    def ask(self, state: EliminationState, rng: Random) -> Pulls | None:
         if state.stage == len(state.stages):
             return None
-        pulls = state.stages[state.stage].pulls
+        left = state.problem.budget - state.spent
         targets = self.measure.targets(state.active)
-        times = self.design.allocate(state.candidates, pulls, rng, targets)  # Alg. 1, line 3
-        return _asked(state.measured, times)
+        times = state.stages[state.stage].times(self.design, state.candidates, left, rng, targets)  # Alg. 1, line 3
+        return None if times is None else _asked(state.measured, times)
 
-    def tell(self, state: Contest, pulls: Pulls, totals: Totals) -> Contest:
+    def tell(self, state: EliminationState, pulls: Pulls, totals: Totals) -> EliminationState:
         if state.stage == len(state.stages):
             raise InputError("all stages are over: there is nothing left to tell this elimination")
-        xp = namespace(state.active)
         everyone = _everyone(state.problem)
         known = self.memory.merge(state.known, tally(pulls, totals, state.problem.arms))
-        fit = self._fit(state, known)  # Alg. 1, line 4
+        fit = self._fit(state, known, self.memory.scope(everyone, state.measured))  # Alg. 1, line 4
         places = top(fit.score, state.stages[state.stage].keep)  # Alg. 1, line 5
-        active = xp.sort(xp.take_along_axis(state.active, places, axis=-1), axis=-1)
-        best = xp.take_along_axis(state.active, places[..., :1], axis=-1)[..., 0]
+        active = np.sort(np.take_along_axis(state.active, places, axis=-1), axis=-1)
+        best = np.take_along_axis(state.active, places[..., :1], axis=-1)[..., 0]
+        pulled = np.sum(pulls.times, axis=-1)
         measured = self.measure.arms(everyone, active)
-        moved = measured.shape[-1] != state.measured.shape[-1] and state.stage + 1 < len(state.stages)
-        return replace(
-            state,
+        fewer = measured.shape[-1] != state.measured.shape[-1] and state.stage + 1 < len(state.stages)
+        return EliminationState(
+            problem=state.problem,
+            stages=state.stages,
             stage=state.stage + 1,
             active=active,
             measured=measured,
-            candidates=self._project(state, measured) if moved else state.candidates,  # Alg. 1, line 2
+            candidates=self._project(state, measured) if fewer else state.candidates,  # Alg. 1, line 2
             judged=state.active,
             fit=fit,
             known=known,
-            best=best,
+            spent=state.spent + pulled,
+            best=np.where(pulled > 0, best, state.best)[()],  # a stage that measured nothing has no new leader
         )
 
-    def recommend(self, state: Contest) -> Array:
+    def recommend(self, state: EliminationState) -> Array:
         return state.best
 
-    def standard_error(self, state: Contest) -> Array:
+    def standard_error(self, state: EliminationState) -> Array:
         """Return the standard errors of the means `state.fit` holds, in the order of `state.judged`.
 
         Those arms were compared on what `tell` had then; the same data are still in `state.known`.
         """
         assert state.fit is not None
-        xp = namespace(state.known.sums)
         everyone = _everyone(state.problem)
         measured = self.measure.arms(everyone, state.judged)
         scope = self.memory.scope(everyone, measured)
@@ -185,54 +196,56 @@ class Elimination:
         error = self.model.standard_error(candidates, known, fit, state.problem.noise_variance)
         if scope.shape[-1] == state.judged.shape[-1]:
             return error
-        return xp.take_along_axis(error, state.judged, axis=-1)
+        return np.take_along_axis(error, state.judged, axis=-1)
 
-    def describe(self, state: Contest) -> Standing:
+    def describe(self, state: EliminationState) -> Standing:
         """Return who is still in, the stages, and what the last one made of the arms it compared."""
-        active = scatter(state.active, namespace(state.active).ones_like(state.active), state.problem.arms) > 0
-        pulls = tuple(stage.pulls for stage in state.stages)
+        active = scatter(state.active, np.ones_like(state.active), state.problem.arms) > 0
+        pulls = tuple(int(stage.pulls) for stage in state.stages)
         return Standing(active, pulls, state.stage, self.eta, partial(self._estimates, state))
 
-    def _estimates(self, state: Contest) -> Estimates | None:
+    def _estimates(self, state: EliminationState) -> Estimates | None:
         if state.fit is None:
             return None
-        xp = namespace(state.fit.score)
-        order = xp.argsort(-state.fit.score, axis=-1, stable=True)
+        order = np.argsort(-state.fit.score, axis=-1, stable=True)
         found = (state.judged, state.fit.mean, self.standard_error(state))
-        return Estimates(*(xp.take_along_axis(part, order, axis=-1) for part in found))
+        return Estimates(*(np.take_along_axis(part, order, axis=-1) for part in found))
 
-    def _fit(self, state: Contest, known: Tally) -> Fit:
-        xp = namespace(known.sums)
-        scope = self.memory.scope(_everyone(state.problem), state.measured)
+    def _fit(self, state: EliminationState, known: Tally, scope: Array) -> Fit:
         same = scope.shape[-1] == state.measured.shape[-1]
         candidates = state.candidates if same else self._project(state, scope)
         fit = self.model.fit(candidates, _among(known, scope))
         if scope.shape[-1] == state.active.shape[-1]:
             return fit
-        return Fit(*(xp.take_along_axis(a, state.active, axis=-1) for a in (fit.score, fit.mean)))
+        return Fit(*(np.take_along_axis(a, state.active, axis=-1) for a in (fit.score, fit.mean)))
 
-    def _project(self, state: Contest, arms: Array) -> Candidates:
+    def _project(self, state: EliminationState, arms: Array) -> Candidates:
         features = state.problem.features
         return Candidates.of(features if arms.shape[-1] == state.problem.arms else rows(features, arms))
+
+
+def _common_rank(candidates: Candidates) -> int:
+    """Return the dimension of the span, which replications of one schedule must share."""
+    dimension = rank(candidates.coordinates)
+    least, most = (int(pick(dimension)) if dimension.size else 1 for pick in (np.min, np.max))
+    if least != most:
+        raise InputError(f"replications played together must have features of one rank; given ranks {least} to {most}")
+    return most
 
 
 def _asked(arms: Array, times: Array) -> Pulls:
     """Return a request; one run over many arms names only those with a pull, a few of a million."""
     if len(times.shape) > 1 or times.shape[0] <= MANY:
         return Pulls(arms, times)
-    xp = namespace(times)
-    some = xp.nonzero(times)[0]
-    return Pulls(xp.take(arms, some), xp.take(times, some))
+    some = np.nonzero(times)[0]
+    return Pulls(np.take(arms, some), np.take(times, some))
 
 
 def _everyone(problem: Problem) -> Array:
-    xp = namespace(problem.features)
-    return xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), (*problem.batch, problem.arms))
+    return np.broadcast_to(np.arange(problem.arms, dtype=np.int64), (*problem.batch, problem.arms))
 
 
 def _among(known: Tally, arms: Array) -> Tally:
-    xp = namespace(known.sums)
     if arms.shape[-1] == known.sums.shape[-1]:
         return known
-    parts = (known.counts, known.sums, known.squares)
-    return Tally(*(xp.take_along_axis(part, arms, axis=-1) for part in parts))
+    return Tally(*(np.take_along_axis(part, arms, axis=-1) for part in (known.counts, known.sums, known.squares)))

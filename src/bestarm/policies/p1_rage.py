@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Problem, Pulls, Random, Totals
 from bestarm.designs.optimal import WolfeAtwood
 from bestarm.designs.protocols import Weights
 from bestarm.designs.transductive import Transductive
@@ -13,7 +15,7 @@ from bestarm.linalg import Candidates, matvec, moment, scatter, tally
 
 
 @dataclass(frozen=True)
-class Draws:
+class P1RageState:
     """The state: the design pulls are drawn from, and the sum of the estimates each of them gave."""
 
     problem: Problem
@@ -51,63 +53,59 @@ class P1Rage:
     steady: Weights = WolfeAtwood()
     width: Width = WorstPair(Transductive(tolerance=0.1))
 
-    def start(self, problem: Problem) -> Draws:
-        xp = namespace(problem.features)
+    def start(self, problem: Problem) -> P1RageState:
         candidates = Candidates.of(problem.features)
         steady = self.steady.weights(candidates)
-        zero = xp.zeros_like(candidates.coordinates[..., 0, :])
-        return self._design(Draws(problem, candidates, 0, steady, steady, zero))
+        zero = np.zeros_like(candidates.coordinates[..., 0, :])
+        return self._design(P1RageState(problem, candidates, 0, steady, steady, zero))
 
-    def ask(self, state: Draws, rng: Random) -> Pulls | None:
+    def ask(self, state: P1RageState, rng: Random) -> Pulls | None:
         sizes = self._blocks(state)
         if state.block == len(sizes):
             return None
-        xp = namespace(state.weights)
         *batch, arms = state.weights.shape
         count = sizes[state.block]
-        draws = xp.reshape(xp.asarray(rng.random((*batch, count))), (prod(batch), count))
-        order = xp.argsort(-state.weights, axis=-1, stable=True)  # so that names of arms do not matter
-        ladder = xp.cumulative_sum(xp.take_along_axis(state.weights, order, axis=-1), axis=-1)
-        ladder = xp.reshape(ladder, (prod(batch), arms))
-        drawn = [xp.searchsorted(ladder[i, :], draws[i, :], side="right") for i in range(prod(batch))]
-        index = xp.reshape(xp.clip(xp.stack(drawn), 0, arms - 1), (*batch, count))
-        return Pulls(order, scatter(index, xp.ones(index.shape, dtype=xp.int64), arms))
+        draws = np.reshape(rng.random((*batch, count)), (prod(batch), count))
+        order = np.argsort(-state.weights, axis=-1, stable=True)  # so that names of arms do not matter
+        ladder = np.cumulative_sum(np.take_along_axis(state.weights, order, axis=-1), axis=-1)
+        ladder = np.reshape(ladder, (prod(batch), arms))
+        drawn = [np.searchsorted(ladder[i, :], draws[i, :], side="right") for i in range(prod(batch))]
+        index = np.reshape(np.clip(np.stack(drawn), 0, arms - 1), (*batch, count))
+        return Pulls(order, scatter(index, np.ones(index.shape, dtype=np.int64), arms))
 
-    def tell(self, state: Draws, pulls: Pulls, totals: Totals) -> Draws:
+    def tell(self, state: P1RageState, pulls: Pulls, totals: Totals) -> P1RageState:
         if state.block == len(self._blocks(state)):
             raise InputError("all pulls are drawn: there is nothing left to tell P1-RAGE")
-        xp = namespace(state.weights)
         x = state.candidates.coordinates
         sums = tally(pulls, totals, state.problem.arms).sums
-        inverse = xp.linalg.inv(moment(x, state.weights))
-        estimates = state.estimates + matvec(inverse, matvec(xp.matrix_transpose(x), sums))
+        inverse = np.linalg.inv(moment(x, state.weights))
+        estimates = state.estimates + matvec(inverse, matvec(np.matrix_transpose(x), sums))
         return self._design(replace(state, block=state.block + 1, estimates=estimates))
 
-    def recommend(self, state: Draws) -> Array:
-        return namespace(state.estimates).argmax(matvec(state.candidates.coordinates, state.estimates), axis=-1)
+    def recommend(self, state: P1RageState) -> Array:
+        return np.argmax(matvec(state.candidates.coordinates, state.estimates), axis=-1)
 
-    def _blocks(self, state: Draws) -> tuple[int, ...]:
+    def _blocks(self, state: P1RageState) -> tuple[int, ...]:
         if state.problem.arms == 1:
             return ()
         return blocks(2 * min(state.problem.features.shape[-2:]), state.problem.budget, self.growth)
 
-    def _design(self, state: Draws) -> Draws:
+    def _design(self, state: P1RageState) -> P1RageState:
         """Return the state with the design for its estimates; before any, level 0 is all there is."""
         if state.block >= len(self._blocks(state)):
             return state
-        xp = namespace(state.weights)
         score = matvec(state.candidates.coordinates, state.estimates)
-        order = xp.argsort(-score, axis=-1, stable=True)
-        gap = xp.max(score, axis=-1, keepdims=True) - score
-        most = xp.max(gap, axis=-1, keepdims=True)
-        current = total = xp.zeros_like(state.weights)
-        levels = xp.zeros_like(total[..., :1])
-        before = xp.zeros(state.problem.batch, dtype=xp.int64)
+        order = np.argsort(-score, axis=-1, stable=True)
+        gap = np.max(score, axis=-1, keepdims=True) - score
+        most = np.max(gap, axis=-1, keepdims=True)
+        current = total = np.zeros_like(state.weights)
+        levels = np.zeros_like(total[..., :1])
+        before = np.zeros(state.problem.batch, dtype=np.int64)
         for i in range(self.levels if state.block else 1):
-            length = xp.astype(xp.count_nonzero(gap <= most * 2.0**-i, axis=-1), xp.int64)
+            length = np.astype(np.count_nonzero(gap <= most * 2.0**-i, axis=-1), np.int64)
             fresh = (length != before) & (length > 1)
             solved = solve_where(self.width, state.candidates, order, length, fresh)[0]
-            current = xp.where(fresh[..., None], solved, current)
-            counted = xp.astype(length > 1, total.dtype)[..., None]
+            current = np.where(fresh[..., None], solved, current)
+            counted = np.astype(length > 1, total.dtype)[..., None]
             total, levels, before = total + counted * current, levels + counted, length
         return replace(state, weights=(state.steady + total / levels) / 2)

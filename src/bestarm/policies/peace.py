@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
 
-from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals, namespace
+import numpy as np
+
+from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
 from bestarm.designs.protocols import Rounding, without_dust
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.width import Width, solve_where, spread_out
@@ -28,8 +30,7 @@ class Exact:
     """⌈log₂ width⌉ epochs, each of which halves the width (the paper)."""
 
     def epochs(self, width: Array) -> Array:
-        xp = namespace(width)
-        return xp.ceil(xp.log2(xp.maximum(width, 2 * xp.ones_like(width))) - 1e-9)
+        return np.ceil(np.log2(np.maximum(width, 2 * np.ones_like(width))) - 1e-9)
 
     def goal(self, width: Array) -> Array:
         return width / 2
@@ -40,16 +41,14 @@ class Official:
     """At least two epochs, and no set is asked to be narrower than one (the authors' code)."""
 
     def epochs(self, width: Array) -> Array:
-        xp = namespace(width)
-        return xp.ceil(xp.log2(xp.maximum(width, 4 * xp.ones_like(width))) - 1e-9)
+        return np.ceil(np.log2(np.maximum(width, 4 * np.ones_like(width))) - 1e-9)
 
     def goal(self, width: Array) -> Array:
-        xp = namespace(width)
-        return xp.maximum(xp.ceil(width / 2), xp.ones_like(width))
+        return np.maximum(np.ceil(width / 2), np.ones_like(width))
 
 
 @dataclass(frozen=True)
-class Epochs:
+class PeaceState:
     """The state: arms in order of promise, how many of them are in, and the design that tells those apart."""
 
     problem: Problem
@@ -81,77 +80,72 @@ class Peace:
     rounding: Rounding = AutoRound()
     model: Model = Linear()
 
-    def start(self, problem: Problem) -> Epochs:
-        xp = namespace(problem.features)
+    def start(self, problem: Problem) -> PeaceState:
         candidates = Candidates.of(problem.features)
-        order = xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), problem.features.shape[:-1])
-        length = xp.full(problem.batch, problem.arms, dtype=xp.int64)
+        order = np.broadcast_to(np.arange(problem.arms, dtype=np.int64), problem.features.shape[:-1])
+        length = np.full(problem.batch, problem.arms, dtype=np.int64)
         weights, width = self.width.solve(candidates, order, length)
-        epochs = xp.clip(xp.astype(self.halving.epochs(width), xp.int64), 1, problem.budget)
-        zero = xp.zeros_like(weights)
+        epochs = np.clip(np.astype(self.halving.epochs(width), np.int64), 1, problem.budget)
+        zero = np.zeros_like(weights)
         known = Tally(zero, zero, zero)
-        spent = xp.zeros_like(length)
-        return Epochs(problem, candidates, 0, epochs, spent, length == 1, order, length, weights, width, known)
+        spent = np.zeros_like(length)
+        return PeaceState(problem, candidates, 0, epochs, spent, length == 1, order, length, weights, width, known)
 
-    def ask(self, state: Epochs, rng: Random) -> Pulls | None:
-        xp = namespace(state.weights)
-        if bool(xp.all(state.over)):
+    def ask(self, state: PeaceState, rng: Random) -> Pulls | None:
+        if bool(np.all(state.over)):
             return None
-        left = xp.maximum(state.problem.budget - state.spent, xp.zeros_like(state.spent))
-        pulls = xp.where(_last(state), left, xp.minimum(state.problem.budget // state.epochs, left))
-        pulls = xp.where(state.over, xp.zeros_like(pulls), pulls)
-        everyone = xp.broadcast_to(xp.arange(state.problem.arms, dtype=xp.int64), state.order.shape)
+        left = np.maximum(state.problem.budget - state.spent, np.zeros_like(state.spent))
+        pulls = np.where(_last(state), left, np.minimum(state.problem.budget // state.epochs, left))
+        pulls = np.where(state.over, np.zeros_like(pulls), pulls)
+        everyone = np.broadcast_to(np.arange(state.problem.arms, dtype=np.int64), state.order.shape)
         return Pulls(everyone, self._round(state, pulls, rng))
 
-    def tell(self, state: Epochs, pulls: Pulls, totals: Totals) -> Epochs:
-        xp = namespace(state.order)
-        if bool(xp.all(state.over)):
+    def tell(self, state: PeaceState, pulls: Pulls, totals: Totals) -> PeaceState:
+        if bool(np.all(state.over)):
             raise InputError("all epochs are over: there is nothing left to tell Peace")
         known = self.memory.merge(state.known, tally(pulls, totals, state.problem.arms))
-        score = xp.take_along_axis(self.model.fit(state.candidates, known).score, state.order, axis=-1)
-        within = xp.arange(state.problem.arms, dtype=xp.int64) < state.length[..., None]
-        places = xp.argsort(xp.where(within, -score, xp.inf), axis=-1, stable=True)
-        order = xp.where(state.over[..., None], state.order, xp.take_along_axis(state.order, places, axis=-1))
-        spent = state.spent + xp.sum(pulls.times, axis=-1)
+        score = np.take_along_axis(self.model.fit(state.candidates, known).score, state.order, axis=-1)
+        within = np.arange(state.problem.arms, dtype=np.int64) < state.length[..., None]
+        places = np.argsort(np.where(within, -score, np.inf), axis=-1, stable=True)
+        order = np.where(state.over[..., None], state.order, np.take_along_axis(state.order, places, axis=-1))
+        spent = state.spent + np.sum(pulls.times, axis=-1)
         over = state.over | _last(state) | (spent >= state.problem.budget)
         after = replace(state, epoch=state.epoch + 1, spent=spent, over=over, order=order, known=known)
         return self._narrow(after)
 
-    def recommend(self, state: Epochs) -> Array:
+    def recommend(self, state: PeaceState) -> Array:
         return state.order[..., 0]
 
-    def _narrow(self, state: Epochs) -> Epochs:
+    def _narrow(self, state: PeaceState) -> PeaceState:
         """Keep the longest prefix of at most half the width: a wider set is never easier, so bisection finds it."""
-        xp = namespace(state.order)
         goal = self.halving.goal(state.width) * (1 + self.width.tolerance)
         wanted = ~state.over & (state.width > goal)
-        low = xp.where(wanted, xp.ones_like(state.length), state.length)
-        high = xp.where(wanted, state.length - 1, state.length)
-        weights = xp.where(wanted[..., None], xp.ones_like(state.weights) / state.problem.arms, state.weights)
-        width = xp.where(wanted, xp.zeros_like(state.width), state.width)
-        while bool(xp.any(low < high)):
+        low = np.where(wanted, np.ones_like(state.length), state.length)
+        high = np.where(wanted, state.length - 1, state.length)
+        weights = np.where(wanted[..., None], np.ones_like(state.weights) / state.problem.arms, state.weights)
+        width = np.where(wanted, np.zeros_like(state.width), state.width)
+        while bool(np.any(low < high)):
             middle = (low + high + 1) // 2
             w, found = solve_where(self.width, state.candidates, state.order, middle, low < high)
             fits = (low < high) & (found <= goal)
-            weights = xp.where(fits[..., None], w, weights)
-            width = xp.where(fits, found, width)
-            low, high = xp.where(fits, middle, low), xp.where(fits | (low == high), high, middle - 1)
+            weights = np.where(fits[..., None], w, weights)
+            width = np.where(fits, found, width)
+            low, high = np.where(fits, middle, low), np.where(fits | (low == high), high, middle - 1)
         return replace(state, length=low, over=state.over | (low == 1), weights=weights, width=width)
 
-    def _round(self, state: Epochs, pulls: Array, rng: Random) -> Array:
+    def _round(self, state: PeaceState, pulls: Array, rng: Random) -> Array:
         """Round replications with the same number of pulls together, `(..., K)`."""
-        xp = namespace(pulls)
         *batch, arms = state.weights.shape
         size = prod(batch)
-        weights = xp.reshape(without_dust(state.weights), (size, arms))
-        x = xp.reshape(state.candidates.coordinates, (size, arms, state.candidates.coordinates.shape[-1]))
-        times = xp.zeros((size, arms), dtype=xp.int64)
-        for n in sorted({int(n) for n in xp.reshape(pulls, (size,))} - {0}):
-            index = xp.nonzero(xp.reshape(pulls, (size,)) == n)[0]
-            some = self.rounding.round(xp.take(x, index, axis=0), xp.take(weights, index, axis=0), n, rng)
+        weights = np.reshape(without_dust(state.weights), (size, arms))
+        x = np.reshape(state.candidates.coordinates, (size, arms, state.candidates.coordinates.shape[-1]))
+        times = np.zeros((size, arms), dtype=np.int64)
+        for n in sorted({int(n) for n in np.reshape(pulls, (size,))} - {0}):
+            index = np.nonzero(np.reshape(pulls, (size,)) == n)[0]
+            some = self.rounding.round(np.take(x, index, axis=0), np.take(weights, index, axis=0), n, rng)
             times = times + spread_out(some, index, (size, arms))
-        return xp.reshape(times, (*batch, arms))
+        return np.reshape(times, (*batch, arms))
 
 
-def _last(state: Epochs) -> Array:
+def _last(state: PeaceState) -> Array:
     return (state.epoch + 1 >= state.epochs) | (state.length <= 2)

@@ -1,301 +1,307 @@
-"""What policies that pull one arm at a time share: state, first pulls, confidence radii, and the arm they name."""
+"""Rules: which arm to pull next, each beside its equation. `Sequential` asks them, a prior tells them what is known.
+
+A posterior has means m `(..., K)` and covariances C; s_k² = C_kk, and n_k counts pulls.
+"""
 
 from dataclasses import dataclass, replace
-from math import log, sqrt
-from typing import Any, Protocol, TypeVar
+from math import log, pi, sqrt
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bestarm.core import Array, Problem, Pulls, Random, Totals, namespace
+from bestarm.core import Array, Problem, Random
 from bestarm.errors import InputError
-from bestarm.linalg import pick
-from bestarm.policies.belief import Belief, root
+from bestarm.linalg import Candidates, pick, rank
+from bestarm.policies.choices import best_other, most_telling, put
+from bestarm.policies.choosers import Chooser, GreedyArm
+from bestarm.policies.posteriors import NormalPosterior, root
+from bestarm.policies.radii import (
+    LEAST,
+    Confidence,
+    Deviation,
+    Hoffman,
+    OfNoise,
+    Radius,
+    RadiusInputs,
+    Width,
+    known_noise,
+)
+from bestarm.policies.sequential import Prior, Rule, SequentialState
+
+# --------------------------------------------------------------------------------------- confidence bounds
 
 
 @dataclass(frozen=True)
-class Race:
-    """The state of a policy that pulls one arm at a time: what it believes, and how many pulls it had."""
+class UCB(Rule):
+    """argmax_k m_k + radius · width(s_k²): the arm of largest upper confidence bound.
 
-    problem: Problem
-    belief: Belief
-    spent: int
+    With RidgePrior(λ) it is LinUCB (Li et al. 2010; Abbasi-Yadkori et al. 2011), A = λI + Σ x x' and s_k = |x_k|_{A⁻¹};
+    with SeparatePrior a regression for each arm; with KernelPrior GP-UCB; with MaximumLikelihood UCB-GLM.
+    """
 
-    @property
-    def over(self) -> bool:
-        """Whether nothing is left to pull, or nothing to choose."""
-        return self.spent >= self.problem.budget or self.problem.arms == 1
+    radius: Radius = OfNoise()
+    width: Width = Deviation()
+    noise_variance: float | None = None
 
+    def begin(self, state: SequentialState, prior: Prior) -> RadiusInputs:
+        given = RadiusInputs(state.problem, 1 / prior.variance, self.noise_variance)
+        self.radius.of(given, 0)  # refuses now what it would refuse later
+        return given
 
-R = TypeVar("R", bound=Race)
+    def arm(self, state: SequentialState, rng: Random) -> Array:
+        return np.argmax(self.index(state), axis=-1)
 
-
-def heard(state: R, pulls: Pulls, totals: Totals) -> R:
-    """Return `state` after `pulls` gave `totals`."""
-    belief = state.belief.update(pulls.arms, pulls.times, totals.sums)
-    return replace(state, belief=belief, spent=state.spent + pulls.total)
-
-
-def once(arm: Array) -> Pulls:
-    """Return the request for one pull of `arm` `(...)`."""
-    arms = arm[..., None]
-    return Pulls(arms, namespace(arms).ones_like(arms))
+    def index(self, state: SequentialState) -> Array:
+        """Return the upper confidence bounds `(..., K)`."""
+        radius = np.asarray(self.radius.of(state.memory, state.spent))[..., None]
+        return state.posterior.mean + self.width.of(state.posterior.variance) * radius
 
 
-def known_noise(problem: Problem, given: float | None, name: str) -> float:
-    """Return the noise variance: the setting `given`, else the problem's; a policy that needs it says so."""
-    noise = given if given is not None else problem.noise_variance
-    if noise is None:
-        raise InputError(
-            f"{name} needs the variance of the noise, and the problem does not tell it; "
-            "give it as the setting noise_variance"
+class Exploring(NamedTuple):
+    """What `RandomUntil` keeps: who still explores, the dimension of the span, and what the rule after it keeps."""
+
+    on: Array  # (...)
+    rank: Array  # (...)
+    then: Any
+
+
+@dataclass(frozen=True)
+class RandomUntil(Rule):
+    """Random arms until the least eigenvalue of Σ x x' on the span is `least`, at most `share` of B; `then` a rule."""
+
+    then: Rule = UCB()
+    least: float = 1.0
+    share: float = 0.5
+
+    def noise(self, problem: Problem) -> float:
+        return self.then.noise(problem)
+
+    def begin(self, state: SequentialState, prior: Prior) -> Exploring:
+        dimension = rank(Candidates.of(state.problem.features).coordinates).astype(np.int64)
+        return Exploring(np.ones(state.problem.batch, dtype=np.bool), dimension, self.then.begin(state, prior))
+
+    def learn(self, state: SequentialState) -> Exploring:
+        then = self.then.learn(replace(state, memory=state.memory.then))
+        return Exploring(self._goes_on(state), state.memory.rank, then)
+
+    def arm(self, state: SequentialState, rng: Random) -> Array:
+        arm = self.then.arm(replace(state, memory=state.memory.then), rng)
+        if state.spent >= self.share * state.problem.budget:
+            return arm
+        draws = rng.random((*state.problem.batch, state.problem.arms))
+        return np.where(state.memory.on, np.argmax(draws, axis=-1), arm)
+
+    def _goes_on(self, state: SequentialState) -> Array:
+        if state.spent >= self.share * state.problem.budget or not np.any(state.memory.on):
+            return np.zeros(state.problem.batch, dtype=np.bool)
+        x = state.problem.features
+        values = np.linalg.eigvalsh(np.matrix_transpose(x) @ (x * state.posterior.counts[..., None]))
+        place = np.clip(x.shape[-1] - state.memory.rank, 0, x.shape[-1] - 1)
+        return state.memory.on & (np.take_along_axis(values, place[..., None], axis=-1)[..., 0] < self.least)
+
+
+# ---------------------------------------------------------------------------------------------- BayesGap
+
+
+class Look(NamedTuple):
+    """What BayesGap sees in a posterior: the arms J and j, and the bound B_J on the regret of J; all `(...)`."""
+
+    leader: Array
+    rival: Array
+    bound: Array
+    beta: Array
+
+
+class LeastBound(NamedTuple):
+    """What BayesGap keeps: the arm to pull next, and the arm that had the smallest bound on its regret so far."""
+
+    precision: Array  # Σ_k 1/C_kk a priori, (...)
+    arm: Array  # (...)
+    bound: Array  # min_t B_J(t), (...)
+    best: Array  # J(t) at that t, (...)
+
+
+@dataclass(frozen=True)
+class BayesGap(Rule):
+    """The less certain of J, whose regret bound is least, and j, its best rival (Hoffman et al. 2014).
+
+    U, L = m ± β s, B_k = max_{i≠k} U_i − L_k, J = argmin B_k, j = argmax_{k≠J} U_k, with β from the hardness Σ_k H_k⁻²,
+    H_k = max((D_k + ε)/2, ε), where D_k bounds the gap of arm k at three deviations.
+    """
+
+    epsilon: float = 1e-3
+    confidence: Confidence = Hoffman()
+    noise_variance: float | None = None
+
+    def noise(self, problem: Problem) -> float:
+        return max(known_noise(problem, self.noise_variance, "BayesGap"), LEAST)
+
+    def begin(self, state: SequentialState, prior: Prior) -> LeastBound:
+        variance, first = state.posterior.variance, np.zeros(state.problem.batch, dtype=np.int64)
+        varies = variance > 0
+        precision = np.sum(varies.astype(variance.dtype) / np.where(varies, variance, 1.0), axis=-1)
+        none = LeastBound(precision, first, np.zeros(state.problem.batch) + np.inf, first)
+        return self.learn(replace(state, memory=none))
+
+    def arm(self, state: SequentialState, rng: Random) -> Array:
+        return state.memory.arm
+
+    def learn(self, state: SequentialState) -> LeastBound:
+        before: LeastBound = state.memory
+        if state.problem.arms == 1:
+            return before
+        look = self.look(state.posterior, before.precision, state.problem.budget)
+        variance = state.posterior.variance
+        surer = pick(variance, look.rival) <= pick(variance, look.leader)
+        better = look.bound < before.bound
+        return LeastBound(
+            before.precision,
+            np.where(surer, look.leader, look.rival),
+            np.where(better, look.bound, before.bound),
+            np.where(better, look.leader, before.best),
         )
-    if not noise >= 0:
-        raise InputError(f"noise_variance must not be negative; given {noise}")
-    return float(noise)
 
-
-def put(values: Array, index: Array, new: Any) -> Array:
-    """Return `values` `(..., K)` with `new` (a number, or `(...)`) at `index` `(...)`.
-
-    >>> put(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 0]), np.array([8.0, 9.0]))
-    array([[1., 8.],
-           [9., 4.]])
-    """
-    if type(values) is np.ndarray:
-        changed = values.copy()
-        lead = tuple(np.indices(np.shape(index), sparse=True)) if np.ndim(index) else ()
-        changed[(*lead, index)] = new
-        return changed
-    xp = namespace(values)
-    there = xp.arange(values.shape[-1], dtype=index.dtype) == index[..., None]
-    return xp.where(there, xp.asarray(new, dtype=values.dtype)[..., None], values)
-
-
-def best_other(values: Array) -> Array:
-    """Return max_{j ≠ k} values_j for each k, `(..., K)`; there must be two arms or more.
-
-    >>> best_other(np.array([1.0, 5.0, 3.0]))
-    array([5., 3., 5.])
-    """
-    xp = namespace(values)
-    first = xp.argmax(values, axis=-1)
-    rest = put(values, first, -xp.inf)
-    second = pick(rest, xp.argmax(rest, axis=-1))
-    return put(xp.broadcast_to(pick(values, first)[..., None], values.shape), first, second)
-
-
-def less_pulled(counts: Array, i: Array, j: Array) -> Array:
-    """Return whichever of arms `i` and `j` `(...)` was pulled less often; i when equally often."""
-    return namespace(counts).where(pick(counts, j) < pick(counts, i), j, i)
-
-
-def telling_arm(belief: Belief, i: Array, j: Array) -> Array:
-    """Return the arm whose next pull shrinks Var(f_i − f_j) most: argmax_a (C_ai − C_aj)² / (σ² + C_aa).
-
-    Where i and j are the same to this belief, no arm does, and the less pulled of the two is returned.
-    """
-    gain = belief.contrast(i, j)
-    gain *= gain
-    gain /= belief.noise + belief.variance
-    xp = namespace(gain)
-    arm = xp.argmax(gain, axis=-1)
-    same = pick(gain, arm) <= 1e-24 * pick(belief.variance, i)  # the square of a difference that is rounding error
-    return xp.where(same, less_pulled(belief.counts, i, j), arm)
-
-
-class Answer(Protocol):
-    """Which arm to recommend."""
-
-    def arm(self, counts: Array, mean: Array) -> Array:
-        """Return the arm `(...)`, given pulls and estimates of all arms `(..., K)`."""
-        ...
+    def look(self, posterior: NormalPosterior, precision: Array, budget: int) -> Look:
+        """Return J, j and B_J as this posterior has them; `precision` is Σ_k 1/C_kk a priori."""
+        mean, width = posterior.mean, self.confidence.width(posterior.variance)
+        gaps = best_other(mean + 3 * width)
+        gaps -= mean
+        gaps += 3 * width + self.epsilon
+        gaps = np.maximum(gaps / 2, max(self.epsilon, LEAST))
+        scale = (budget - mean.shape[-1]) / posterior.noise + precision
+        beta = self.confidence.beta(scale, gaps)
+        reach = width * beta[..., None]
+        upper = mean + reach
+        bounds = best_other(upper)
+        bounds -= mean
+        bounds += reach
+        leader = np.argmin(bounds, axis=-1)
+        rival = np.argmax(put(upper, leader, -np.inf), axis=-1)
+        return Look(leader, rival, pick(bounds, leader), beta)
 
 
 @dataclass(frozen=True)
-class BestEstimate:
-    """The arm of largest estimated mean.
+class SmallestBound:
+    """J(t) at the t where BayesGap's bound B_J(t) was smallest."""
 
-    >>> BestEstimate().arm(np.array([5, 1, 2]), np.array([0.1, 0.7, 0.2]))
-    np.int64(1)
-    """
-
-    def arm(self, counts: Array, mean: Array) -> Array:
-        return namespace(mean).argmax(mean, axis=-1)
+    def arm(self, state: SequentialState) -> Array:
+        return state.memory.best
 
 
-@dataclass(frozen=True)
-class MostPulled:
-    """The arm pulled most often; among equals the larger estimate, then the lower index.
-
-    >>> MostPulled().arm(np.array([2, 1, 2]), np.array([0.1, 0.7, 0.2]))
-    np.int64(2)
-    """
-
-    def arm(self, counts: Array, mean: Array) -> Array:
-        xp = namespace(mean)
-        most = counts == xp.max(counts, axis=-1, keepdims=True)
-        return xp.argmax(xp.where(most, mean, -xp.inf * xp.ones_like(mean)), axis=-1)
+# ----------------------------------------------------------------------------------------------- LinGapE
 
 
-class FirstPulls(Protocol):
-    """What is pulled before the policy's own rule takes over."""
+class Prepared(NamedTuple):
+    """What LinGapE keeps: λ, and what its chooser wants to remember of the arms."""
 
-    def pulls(self, problem: Problem, rng: Random) -> Pulls | None: ...
-
-
-@dataclass(frozen=True)
-class NoPulls:
-    """Nothing."""
-
-    def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
-        return None
-
-
-@dataclass(frozen=True)
-class EachOnce:
-    """Each arm once; a random B of them if the budget B is smaller than that."""
-
-    def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
-        xp = namespace(problem.features)
-        shape = (*problem.batch, problem.arms)
-        if problem.budget >= problem.arms:
-            arms = xp.broadcast_to(xp.arange(problem.arms, dtype=xp.int64), shape)
-        else:
-            arms = xp.argsort(xp.asarray(rng.random(shape)), axis=-1)[..., : problem.budget]
-        return Pulls(arms, xp.ones_like(arms))
-
-
-@dataclass(frozen=True)
-class EachIfCheap:
-    """Each arm once if that is at most half the budget, else nothing."""
-
-    def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
-        return EachOnce().pulls(problem, rng) if problem.budget >= 2 * problem.arms else None
-
-
-class Width(Protocol):
-    """How the variance of an estimate becomes the unit of its confidence interval."""
-
-    def of(self, variance: Array) -> Array: ...
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """The standard deviation."""
-
-    def of(self, variance: Array) -> Array:
-        return root(variance)
-
-
-@dataclass(frozen=True)
-class Variance:
-    """The variance itself, as the GSE paper's published code has it."""
-
-    def of(self, variance: Array) -> Array:
-        return variance
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What the radius of a confidence interval may depend on."""
-
-    noise_variance: float | None
-    budget: int
-    dimension: Array  # of the features, or of their span, (...)
     ridge: float
-    longest: Array  # the largest |x_i|, (...)
-
-    @classmethod
-    def of(cls, problem: Problem, ridge: float, noise_variance: float | None = None) -> "Scene":
-        x = problem.features
-        xp = namespace(x)
-        noise = noise_variance if noise_variance is not None else problem.noise_variance
-        longest = xp.sqrt(xp.max(xp.vecdot(x, x), axis=-1))
-        return cls(noise, problem.budget, x.shape[-1] * xp.ones_like(longest), ridge, longest)
-
-    @property
-    def sigma(self) -> float:
-        """The standard deviation of the noise."""
-        if self.noise_variance is None:
-            raise InputError(
-                "this radius needs the variance of the noise, and the problem does not tell it; "
-                "give it as the setting noise_variance, or take the radius Fixed(..)"
-            )
-        return sqrt(self.noise_variance)
+    arms: Any
 
 
-class Radius(Protocol):
-    """By how many widths an upper confidence bound lies above the estimate."""
+@dataclass(frozen=True)
+class LinGapE(Rule):
+    """What best tells leader i = argmax m from rival j = argmax m_j − m_i + C |x_i − x_j|_{A⁻¹} (Xu et al. 2018).
 
-    def of(self, scene: Scene, spent: int) -> Array | float:
-        """Return the multiple, a number or `(...)`, after `spent` pulls."""
+    A = λI + Σ x x' and C = σ √(2 log(K² det(A/λ)^½ / δ)) + √λ S, times `width`. With a fixed budget nothing stops the
+    run early, so δ only says how much uncertainty counts against the estimates.
+    """
+
+    chooser: Chooser = GreedyArm()
+    delta: float = 0.99
+    width: float = 1.0
+    bound: float = 1.0
+    noise_variance: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta <= 1:
+            raise InputError(f"delta must lie in (0, 1]; given {self.delta}")
+
+    def begin(self, state: SequentialState, prior: Prior) -> Prepared:
+        known_noise(state.problem, self.noise_variance, "LinGapE")
+        return Prepared(1 / prior.variance, self.chooser.prepare(state.problem.features))
+
+    def arm(self, state: SequentialState, rng: Random) -> Array:
+        return self.chooser.choose(state.posterior, state.memory.arms, *self.pair(state))
+
+    def pair(self, state: SequentialState) -> tuple[Array, Array]:
+        """Return the leader i and its most ambiguous rival j, each `(...)`."""
+        m = state.posterior.mean
+        i = np.argmax(m, axis=-1)
+        index = root(state.posterior.distances(i))
+        index *= self.radius(state)[..., None]
+        index += m
+        return i, np.argmax(put(index, i, -np.inf), axis=-1)
+
+    def radius(self, state: SequentialState) -> Array:
+        """Return C `(...)`, times `width`."""
+        sigma = sqrt(known_noise(state.problem, self.noise_variance, "LinGapE"))
+        inside = 2 * log(state.problem.arms**2 / self.delta) + state.posterior.information
+        return self.width * (sigma * np.sqrt(inside) + sqrt(state.memory.ridge) * self.bound)
+
+
+# ----------------------------------------------------------------------------------------------- top two
+
+
+class Challenger(Protocol):
+    """Which arm the leader has most to fear from."""
+
+    def against(self, leader: Array, state: SequentialState) -> Array:
+        """Return the challenger `(...)` of `leader` `(...)`."""
         ...
 
 
 @dataclass(frozen=True)
-class Fixed:
-    """A number."""
+class Closest:
+    """argmin_j (m_i − m_j)² / v_j, v_j = Var(f_i − f_j); arms that cannot be told from the leader i are not close."""
 
-    value: float = 1.0
-
-    def of(self, scene: Scene, spent: int) -> Array | float:
-        return self.value
+    def against(self, leader: Array, state: SequentialState) -> Array:
+        m, variance = state.posterior.mean, state.posterior.variance
+        v = state.posterior.distances(leader)
+        differs = v > 1e-12 * (variance + pick(variance, leader)[..., None])
+        gap = pick(m, leader)[..., None] - m
+        cost = np.where(differs, gap * gap / np.where(differs, v, 1.0), np.finfo(v.dtype).max)
+        return np.argmin(put(cost, leader, np.inf), axis=-1)
 
 
 @dataclass(frozen=True)
-class OfNoise:
-    """`times` σ, but never below `least`: without noise there would be no reason to look at a second arm.
-
-    >>> OfNoise(2.0).of(Scene(9.0, 100, np.array(2.0), 1.0, np.array(1.0)), 0)
-    6.0
-    """
+class Optimistic:
+    """argmax_j m_j + `times` σ √v_j, v_j = Var(f_i − f_j) in units of σ²; it needs the noise variance."""
 
     times: float = 2.0
-    least: float = 0.5
+    noise_variance: float | None = None
 
-    def of(self, scene: Scene, spent: int) -> Array | float:
-        return max(self.times * scene.sigma, self.least)
+    def against(self, leader: Array, state: SequentialState) -> Array:
+        sigma = sqrt(known_noise(state.problem, self.noise_variance, "the challenger Optimistic"))
+        index = state.posterior.mean + self.times * sigma * root(state.posterior.distances(leader))
+        return np.argmax(put(index, leader, -np.inf), axis=-1)
 
 
 @dataclass(frozen=True)
-class Li2010:
-    """1 + √(ln(2/δ)/2) (Li, Chu, Langford and Schapire 2010), for rewards in [0, 1].
+class TopTwo(Rule):
+    """What best tells the leader i = argmax m from its challenger j: argmax_a (C_ai − C_aj)² / (1 + C_aa).
 
-    >>> round(Li2010(delta=0.1).of(Scene(None, 100, np.array(2.0), 1.0, np.array(1.0)), 0), 4)
-    2.2239
+    The prior is in units of the noise variance: only the ratio of the two matters to the estimates, so the noise need
+    not be known.
     """
 
-    delta: float = 0.1
+    challenger: Challenger = Closest()
 
-    def of(self, scene: Scene, spent: int) -> Array | float:
-        return 1 + sqrt(log(2 / self.delta) / 2)
+    def arm(self, state: SequentialState, rng: Random) -> Array:
+        return most_telling(state.posterior, *self.pair(state))
 
-
-@dataclass(frozen=True)
-class OFUL:
-    """σ √(d log((1 + t L²/λ)/δ)) + √λ S with |x| ≤ L and |θ| ≤ S (Abbasi-Yadkori, Pál and Szepesvári 2011)."""
-
-    delta: float = 0.1
-    bound: float = 1.0
-
-    def of(self, scene: Scene, spent: int) -> Array | float:
-        xp = namespace(scene.longest)
-        inside = (1 + spent * scene.longest**2 / scene.ridge) / self.delta
-        return scene.sigma * xp.sqrt(scene.dimension * xp.log(inside)) + sqrt(scene.ridge) * self.bound
+    def pair(self, state: SequentialState) -> tuple[Array, Array]:
+        """Return the leader and its challenger, each `(...)`."""
+        leader = np.argmax(state.posterior.mean, axis=-1)
+        return leader, self.challenger.against(leader, state)
 
 
 @dataclass(frozen=True)
-class Li2017:
-    """(σ/κ) √((d/2) ln(1 + 2B/d) + ln(1/δ)) (Li, Lu and Zhou 2017, Theorem 2); δ None is 1/B.
+class Thompson(Rule):
+    """argmax_k f_k of one draw f from the posterior (Thompson 1933)."""
 
-    κ is the least slope of the mean function where it matters; 1/4 is the largest slope of the logistic one.
-    """
-
-    slope: float = 0.25
-    delta: float | None = None
-
-    def of(self, scene: Scene, spent: int) -> Array | float:
-        xp = namespace(scene.dimension)
-        half = scene.dimension / 2
-        delta = self.delta if self.delta is not None else 1 / scene.budget
-        return scene.sigma / self.slope * xp.sqrt(half * xp.log(1 + scene.budget / half) + log(1 / delta))
+    def arm(self, state: SequentialState, rng: Random) -> Array:
+        shape = (*state.problem.batch, state.problem.arms)
+        # Box and Muller: two uniform numbers make two normal ones
+        radius = np.sqrt(-2 * np.log1p(-rng.random(shape)))
+        angle = 2 * pi * rng.random(shape)
+        return np.argmax(state.posterior.draw(radius * np.cos(angle), radius * np.sin(angle)), axis=-1)

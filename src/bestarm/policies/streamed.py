@@ -22,8 +22,8 @@ from bestarm.errors import InputError
 from bestarm.linalg import moment, one_thread, symmetric_inverse, top
 from bestarm.models.linear import Linear, Projected
 from bestarm.numbers import real
-from bestarm.policies.elimination import Contest, Elimination, Survivors, ThisStage
-from bestarm.policies.schedules import Stage, even_stages
+from bestarm.policies.elimination import Elimination, EliminationState, Survivors, ThisStage
+from bestarm.policies.schedules import Stage
 from bestarm.tables.source import Rows, Source, beside, to_host
 from bestarm.tables.views import CopiedSource, SelectedSource, gathered
 
@@ -55,8 +55,8 @@ class Leaders:
 
 
 @dataclass(frozen=True, eq=False)
-class Sieve:
-    """The state of a streamed elimination: who is still in, the stage's design, or the small contest at the end."""
+class StreamedState:
+    """The state of a streamed elimination: who is still in, the stage's design, or what the last few have come to."""
 
     problem: BigProblem
     stages: tuple[Stage, ...]
@@ -65,13 +65,13 @@ class Sieve:
     kept: SelectedSource  # survivors
     held: Index | None  # rows of the table that the source of `kept` holds, if it is not the table itself
     found: Solution | None  # the design over `kept`
-    contest: Contest | None  # what the last survivors play
+    few: EliminationState | None  # of the last survivors
     leaders: Leaders | None  # of the last stage
 
     @property
     def survivors(self) -> int:
         """How many arms are still in."""
-        return self.kept.rows if self.contest is None else int(self.contest.active.shape[-1])
+        return self.kept.rows if self.few is None else int(self.few.active.shape[-1])
 
     def origin(self, index: Index) -> Index:
         """Return the rows of the table of survivors `index` `(m,)`."""
@@ -100,38 +100,39 @@ class Streamed:
 
     def __post_init__(self) -> None:
         plain = (Linear(Projected()), ThisStage(), Survivors())
-        if (self.few.model, self.few.memory, self.few.measure) != plain:
+        if (self.few.model, self.few.memory, self.few.measure) != plain or self.few.eta is None:
             raise InputError("a table is read in blocks only by a linear GSE on each stage's own data and survivors")
 
-    def start(self, problem: BigProblem) -> Sieve:
+    def start(self, problem: BigProblem) -> StreamedState:
         source = problem.source
-        stages = even_stages(source.rows, problem.budget, self.few.eta, self.few.leftover)
+        planned = self.few.schedule.stages(source.rows, problem.budget, lambda: source.columns)
+        stages = tuple(Stage(int(stage.pulls), stage.keep) for stage in planned)
         kept = SelectedSource.of(source, np.ones(source.rows, dtype=bool))
         with one_thread():
-            return self._begin(Sieve(problem, stages, 0, 0, kept, None, None, None, None))
+            return self._begin(StreamedState(problem, stages, 0, 0, kept, None, None, None, None))
 
-    def ask(self, state: Sieve, rng: Random) -> Pulls | None:
-        if state.contest is not None:
-            pulls = self.few.ask(state.contest, rng)
+    def ask(self, state: StreamedState, rng: Random) -> Pulls | None:
+        if state.few is not None:
+            pulls = self.few.ask(state.few, rng)
             return None if pulls is None else Pulls(state.origin(pulls.arms), pulls.times)
         if state.found is None:
             return None
         rows, times = self.many.spread(state.found, state.stages[state.stage].pulls, rng)
         return Pulls(state.origin(rows), times)
 
-    def tell(self, state: Sieve, pulls: Pulls, totals: Totals) -> Sieve:
+    def tell(self, state: StreamedState, pulls: Pulls, totals: Totals) -> StreamedState:
         if state.stage == len(state.stages):
             raise InputError("all stages are over: there is nothing left to tell this elimination")
         with one_thread():
-            if state.contest is not None:
-                return self._tell_contest(state, state.contest, pulls, totals)
+            if state.few is not None:
+                return self._tell_few(state, state.few, pulls, totals)
             return self._tell_stage(state, pulls, totals)
 
-    def recommend(self, state: Sieve) -> Array:
+    def recommend(self, state: StreamedState) -> Array:
         """Return the row, counted from 0, of the arm that is ahead."""
         return np.int64(0) if state.leaders is None else state.leaders.rows[0]
 
-    def _tell_stage(self, state: Sieve, pulls: Pulls, totals: Totals) -> Sieve:
+    def _tell_stage(self, state: StreamedState, pulls: Pulls, totals: Totals) -> StreamedState:
         keep = state.stages[state.stage].keep
         fit = _Line.of(state, pulls, totals)
         scored: _Scored = state.kept.sweep(_Scores(fit.theta), _Scored.__add__)
@@ -140,7 +141,7 @@ class Streamed:
         kept = SelectedSource.of(state.kept.source, mask)
         return self._begin(replace(state, stage=state.stage + 1, kept=kept, found=None, leaders=leaders))
 
-    def _begin(self, state: Sieve) -> Sieve:
+    def _begin(self, state: StreamedState) -> StreamedState:
         """Bring survivors to memory if they fit, then find the design of the stage or hand over to `few`."""
         if state.stage == len(state.stages):
             return state
@@ -157,29 +158,29 @@ class Streamed:
         left = state.stages[state.stage :]
         features = np.asarray(gathered(state.kept), dtype=np.float64)
         problem = Problem(features, sum(stage.pulls for stage in left), state.problem.noise_variance)
-        contest = replace(self.few.start(problem), stages=left)
-        rank = state.rank or int(np.count_nonzero(contest.candidates.coordinates.any(axis=0)))
-        return replace(state, contest=contest, rank=rank)
+        few = replace(self.few.start(problem), stages=left)
+        rank = state.rank or int(np.count_nonzero(few.candidates.coordinates.any(axis=0)))
+        return replace(state, few=few, rank=rank)
 
-    def _tell_contest(self, state: Sieve, before: Contest, pulls: Pulls, totals: Totals) -> Sieve:
+    def _tell_few(self, state: StreamedState, before: EliminationState, pulls: Pulls, totals: Totals) -> StreamedState:
         assert state.held is not None
         places = np.searchsorted(state.held, pulls.arms)
-        contest = self.few.tell(before, Pulls(places, pulls.times), totals)
-        assert contest.fit is not None
-        lead = top(contest.fit.score, 2)
-        errors = self.few.standard_error(contest)[lead]
-        leaders = Leaders(state.held[contest.judged[lead]], contest.fit.mean[lead], errors)
-        return replace(state, stage=state.stage + 1, contest=contest, leaders=leaders)
+        few = self.few.tell(before, Pulls(places, pulls.times), totals)
+        assert few.fit is not None
+        lead = top(few.fit.score, 2)
+        errors = self.few.standard_error(few)[lead]
+        leaders = Leaders(state.held[few.judged[lead]], few.fit.mean[lead], errors)
+        return replace(state, stage=state.stage + 1, few=few, leaders=leaders)
 
-    def describe(self, state: Sieve) -> Standing:
+    def describe(self, state: StreamedState) -> Standing:
         """Return who is still in, the stages, and the two leaders of the last one."""
         active = np.zeros(state.problem.source.rows, dtype=bool)
-        within = np.arange(state.kept.rows) if state.contest is None else state.contest.active
+        within = np.arange(state.kept.rows) if state.few is None else state.few.active
         active[state.origin(within)] = True
         pulls = tuple(stage.pulls for stage in state.stages)
         return Standing(active, pulls, state.stage, self.few.eta, partial(self._estimates, state))
 
-    def _estimates(self, state: Sieve) -> Estimates | None:
+    def _estimates(self, state: StreamedState) -> Estimates | None:
         ahead = state.leaders
         return None if ahead is None else Estimates(ahead.rows, ahead.means, ahead.errors)
 
@@ -194,7 +195,7 @@ class _Line:
     scale: float
 
     @classmethod
-    def of(cls, state: Sieve, pulls: Pulls, totals: Totals) -> "_Line":
+    def of(cls, state: StreamedState, pulls: Pulls, totals: Totals) -> "_Line":
         """Fit least squares to a stage: of smallest norm in coordinates of the survivors' span, as `Linear` does."""
         assert state.found is not None
         T = state.found.transform
@@ -215,7 +216,7 @@ class _Line:
         return np.asarray(np.sqrt(self.scale * np.einsum("ij,ij->i", z @ self.inverse, z)))
 
 
-def _features(state: Sieve, rows: Index) -> Floats:
+def _features(state: StreamedState, rows: Index) -> Floats:
     """Return rows of the table `(m, d)`: those of the design are known, others are looked up."""
     assert state.found is not None
     known = state.origin(state.found.rows)

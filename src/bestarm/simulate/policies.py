@@ -63,8 +63,8 @@ class PolicyRef:
 class OwnPolicy:
     """A policy that is a value, the name it is shown by, and what tells it from others: its class and settings.
 
-    >>> print(OwnPolicy.of(catalog.policy("lingape-greedy", width=0.3)))
-    LinGapE(width=0.3)
+    >>> print(OwnPolicy.of(catalog.policy("p1-rage"), "mine"))
+    mine
     """
 
     name: str
@@ -99,7 +99,7 @@ class OwnPolicy:
     @property
     def entry(self) -> catalog.Entry:
         """What is known of it: it gets rewards as they are, and may model any."""
-        return catalog.Entry(self.policy, f"a policy of {type(self.policy).__module__}", either=True)
+        return catalog.Entry(self.policy, f"a policy of {type(self.policy).__module__}", "any, 0/1 as such", "", "")
 
     def __str__(self) -> str:
         return self.name

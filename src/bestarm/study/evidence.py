@@ -72,7 +72,7 @@ def _complete(study: "Study") -> Evidence:
     state = study.state
     arm, missing = _policy_arm(study, state)
     found = evidence_of(state, arm)
-    by_model = state.rows is None and policy_of(state.policy).model is not None
+    by_model = state.rows is None and policy_of(state.policy).model == state.rewards.model
     notes = (*missing, *_troubles(state), *_among(state, found))
     return replace(found, by_model=by_model, notes=notes, bound=lambda gap: bound(study, state, found, gap))
 

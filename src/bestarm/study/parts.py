@@ -32,9 +32,9 @@ def policy(written: Any, allow: tuple[str, ...]) -> Any:
 
 
 def model(written: Any, chosen: Any, allow: tuple[str, ...]) -> Any:
-    """Return the model of the rewards: the policy's own where it has one, else the one written down."""
-    found = policy_of(chosen).model or _part(written, allow, catalog.model)
-    return found if absence(found) is None else Weighed()
+    """Return the model of the rewards as written down; the policy's own, if it has one, where that cannot be had."""
+    found = _part(written, allow, catalog.model)
+    return found if absence(found) is None else policy_of(chosen).model or Weighed()
 
 
 def _part(written: Any, allow: tuple[str, ...], named: Any) -> Any:

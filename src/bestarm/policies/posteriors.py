@@ -1,12 +1,12 @@
-"""Normal beliefs about the K means, tracked pull by pull.
+"""Posteriors of the K means, tracked pull by pull.
 
-A belief is the posterior of f = (f_1, .., f_K) given counts and sums, under a prior f ~ N(0, C_0) and rewards with
+A normal posterior is that of f = (f_1, .., f_K) given counts and sums, under a prior f ~ N(0, C_0) and rewards with
 variance σ². Pulling arm a c times with sum S moves it by one column of the covariance C:
 
     mean += C_a (S − c mean_a) / (σ² + c C_aa),    C −= c C_a C_a' / (σ² + c C_aa).
 
 What differs between models is only how C is held: d × d for linear means, K × K for a kernel, K for separate means.
-Ridge regression with A = λI + Σ x x' is the linear belief with σ² = 1 and prior variance 1/λ: then C = X A⁻¹ X'.
+Ridge regression with A = λI + Σ x x' is the linear posterior with σ² = 1 and prior variance 1/λ: then C = X A⁻¹ X'.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,13 +15,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bestarm.core import Array, namespace
+from bestarm.core import Array, Pulls, Totals
+from bestarm.errors import InputError
 from bestarm.kernels import Kernel
 from bestarm.linalg import accumulate, leverage, matvec, one_hot, pick, power_of_two, row
 
 REFRESH = 256  # rank-one updates between two refits; the errors of so many stay near 1e-13
 VAGUE = 2.0**20  # standard deviations of the noise that the prior of a coefficient times its feature has at most
-PENDING = 16  # columns a kernel belief holds back before it subtracts them all in one product
+PENDING = 16  # columns a kernel posterior holds back before it subtracts them all in one product
 
 
 class Covariance(Protocol):
@@ -78,10 +79,9 @@ class Coefficients:
 
     def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Coefficients", Array, Array, Array]:
         x = self.features
-        xp = namespace(x)
-        transposed = xp.matrix_transpose(x)
+        transposed = np.matrix_transpose(x)
         ratio = transposed @ (x * (counts * (self.variance / noise))[..., None])  # prior variance times precision
-        ratio = ratio + xp.eye(x.shape[-1], dtype=x.dtype)
+        ratio = ratio + np.eye(x.shape[-1], dtype=x.dtype)
         inverse, information = _inverted(ratio)
         inverse = self.variance * inverse
         mean = matvec(x, matvec(inverse, matvec(transposed, sums / noise)))
@@ -109,12 +109,11 @@ class Full:
         return direction
 
     def less(self, direction: Array, scale: Array) -> "Full":
-        xp = namespace(self.now)
-        pending = (*self.pending, direction * xp.sqrt(scale)[..., None])
+        pending = (*self.pending, direction * np.sqrt(scale)[..., None])
         if len(pending) < PENDING:
             return replace(self, pending=pending)
-        u = xp.stack(pending, axis=-1)
-        return replace(self, now=self.now - u @ xp.matrix_transpose(u), pending=())
+        u = np.stack(pending, axis=-1)
+        return replace(self, now=self.now - u @ np.matrix_transpose(u), pending=())
 
     def due(self, updates: int, columns: int) -> bool:
         every = 4 * REFRESH  # K³ is dear, and with C itself at hand there is less to lose
@@ -122,13 +121,12 @@ class Full:
 
     def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Full", Array, Array, Array]:
         """With W = diag(√n)/σ: C = C_0 − C_0 W (I + W C_0 W)⁻¹ W C_0, which an arm never pulled leaves alone."""
-        xp = namespace(self.prior)
-        w = xp.sqrt(counts / noise)
+        w = np.sqrt(counts / noise)
         weighted = self.prior * w[..., :, None]  # W C_0
-        inner = weighted * w[..., None, :] + xp.eye(w.shape[-1], dtype=w.dtype)
-        now = self.prior - xp.matrix_transpose(weighted) @ xp.linalg.solve(inner, weighted)
-        variance = xp.linalg.diagonal(now)
-        return Full(self.prior, now), matvec(now, sums / noise), variance, xp.linalg.slogdet(inner)[1]
+        inner = weighted * w[..., None, :] + np.eye(w.shape[-1], dtype=w.dtype)
+        now = self.prior - np.matrix_transpose(weighted) @ np.linalg.solve(inner, weighted)
+        variance = np.linalg.diagonal(now)
+        return Full(self.prior, now), matvec(now, sums / noise), variance, np.linalg.slogdet(inner)[1]
 
 
 @dataclass(frozen=True)
@@ -154,20 +152,19 @@ class Separate:
         return columns > 1 or updates % REFRESH == 0
 
     def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Separate", Array, Array, Array]:
-        xp = namespace(self.prior)
         ratio = 1 + counts * self.prior / noise
         now = self.prior / ratio
-        return Separate(self.prior, now), now * sums / noise, now, xp.sum(xp.log(ratio), axis=-1)
+        return Separate(self.prior, now), now * sums / noise, now, np.sum(np.log(ratio), axis=-1)
 
 
 @dataclass(frozen=True)
-class Belief:
-    """What is thought of K means after some pulls.
+class NormalPosterior:
+    """The normal distribution of K means given some pulls.
 
     >>> import numpy as np
-    >>> belief = LinearPrior(variance=1.0).belief(np.eye(2), noise=1.0)
-    >>> belief = belief.update(np.array([0]), np.array([3]), np.array([6.0]))
-    >>> belief.mean, belief.variance
+    >>> posterior = LinearPrior(variance=1.0).posterior(np.eye(2), noise=1.0)
+    >>> posterior = posterior.update(np.array([0]), np.array([3]), np.array([6.0]))
+    >>> posterior.mean, posterior.variance
     (array([1.5, 0. ]), array([0.25, 1.  ]))
     """
 
@@ -200,29 +197,31 @@ class Belief:
         """Return C_i − C_j `(..., K)`, the covariances of all means with the difference of arms `i` and `j` `(...)`."""
         return self.covariance.column(self.covariance.difference(i, j))
 
-    def update(self, arms: Array, times: Array, sums: Array) -> "Belief":
-        """Return the belief after `arms` `(..., m)` were pulled `times` `(..., m)` and gave `sums` `(..., m)`."""
-        xp = namespace(self.mean)
-        times = xp.astype(times, self.mean.dtype)
-        counts = accumulate(xp.asarray(self.counts, copy=True), arms, times)
-        totals = accumulate(xp.asarray(self.sums, copy=True), arms, sums)
+    def update(self, arms: Array, times: Array, sums: Array) -> "NormalPosterior":
+        """Return the posterior after `arms` `(..., m)` were pulled `times` `(..., m)` and gave `sums` `(..., m)`."""
+        times = np.astype(times, self.mean.dtype)
+        counts = accumulate(np.asarray(self.counts, copy=True), arms, times)
+        totals = accumulate(np.asarray(self.sums, copy=True), arms, sums)
         columns = arms.shape[-1]
         updates = self.updates + columns
-        belief = replace(self, counts=counts, sums=totals, updates=updates)
+        posterior = replace(self, counts=counts, sums=totals, updates=updates)
         if self.covariance.due(updates, columns):
-            return belief.refitted(counts, totals)
+            return posterior.refitted(counts, totals)
         for j in range(columns):
-            belief = belief._absorb(arms[..., j], times[..., j], sums[..., j])
-        return belief
+            posterior = posterior._absorb(arms[..., j], times[..., j], sums[..., j])
+        return posterior
 
-    def refitted(self, counts: Array, sums: Array) -> "Belief":
-        """Return the belief given all data `(..., K)`, computed from the prior: dearer than `update`, and never off."""
+    def after(self, pulls: Pulls, totals: Totals) -> "NormalPosterior":
+        """Return the posterior after `pulls` gave `totals`."""
+        return self.update(pulls.arms, pulls.times, totals.sums)
+
+    def refitted(self, counts: Array, sums: Array) -> "NormalPosterior":
+        """Return the posterior given all data `(..., K)`, from the prior: dearer than `update`, and never off."""
         covariance, mean, variance, information = self.covariance.refit(counts, sums, self.noise)
         news = {"covariance": covariance, "mean": mean, "variance": variance, "information": information}
         return replace(self, counts=counts, sums=sums, **news)
 
-    def _absorb(self, arm: Array, times: Array, sum_: Array) -> "Belief":
-        xp = namespace(self.mean)
+    def _absorb(self, arm: Array, times: Array, sum_: Array) -> "NormalPosterior":
         direction = self.covariance.direction(arm)
         column = self.covariance.column(direction)
         spread = self.noise + times * pick(self.variance, arm)
@@ -237,22 +236,9 @@ class Belief:
             self,
             mean=mean,
             variance=variance,
-            information=self.information + xp.log(spread / self.noise),
+            information=self.information + np.log(spread / self.noise),
             covariance=self.covariance.less(direction, scale),
         )
-
-
-class Prior(Protocol):
-    """What is thought of the means before any pull."""
-
-    @property
-    def variance(self) -> float:
-        """Of a coefficient, or of the mean of an arm with k(x, x) = 1."""
-        ...
-
-    def belief(self, features: Array, noise: float) -> Belief:
-        """Return the prior for arms with `features` `(..., K, d)` and rewards of variance `noise`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -261,16 +247,33 @@ class LinearPrior:
 
     variance: float = 1.0
 
-    def belief(self, features: Array, noise: float) -> Belief:
-        xp = namespace(features)
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
         if features.shape[-1] > features.shape[-2]:
-            left, values, _ = xp.linalg.svd(features, full_matrices=False)
+            left, values, _ = np.linalg.svd(features, full_matrices=False)
             features = left * values[..., None, :]
         features = _vague_at_most(features, self.variance, noise)
-        identity = xp.eye(features.shape[-1], dtype=features.dtype)
-        inverse = self.variance * xp.broadcast_to(identity, (*features.shape[:-2], *identity.shape))
-        variance = self.variance * xp.vecdot(features, features)
+        identity = np.eye(features.shape[-1], dtype=features.dtype)
+        inverse = self.variance * np.broadcast_to(identity, (*features.shape[:-2], *identity.shape))
+        variance = self.variance * np.vecdot(features, features)
         return _fresh(Coefficients(features, self.variance, inverse), variance, noise)
+
+
+@dataclass(frozen=True)
+class RidgePrior:
+    """Ridge regression with penalty λ: f_i = x_i'θ with θ ~ N(0, I/λ) in units of the noise."""
+
+    ridge: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.ridge > 0:
+            raise InputError(f"ridge must be positive; given {self.ridge}")
+
+    @property
+    def variance(self) -> float:
+        return 1 / self.ridge
+
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
+        return LinearPrior(self.variance).posterior(features, noise)
 
 
 @dataclass(frozen=True)
@@ -280,9 +283,9 @@ class KernelPrior:
     kernel: Kernel
     variance: float = 1.0
 
-    def belief(self, features: Array, noise: float) -> Belief:
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
         gram = self.variance * self.kernel(features, features)
-        return _fresh(Full(gram, gram), namespace(gram).linalg.diagonal(gram), noise)
+        return _fresh(Full(gram, gram), np.linalg.diagonal(gram), noise)
 
 
 @dataclass(frozen=True)
@@ -291,9 +294,9 @@ class SeparatePrior:
 
     variance: float = 1.0
 
-    def belief(self, features: Array, noise: float) -> Belief:
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
         features = _vague_at_most(features, self.variance, noise)
-        variance = self.variance * namespace(features).vecdot(features, features)
+        variance = self.variance * np.vecdot(features, features)
         return _fresh(Separate(variance, variance), variance, noise)
 
 
@@ -302,16 +305,15 @@ def _inverted(ratio: Array) -> tuple[Array, Array]:
 
     Where A is so large that rounding hides I, the matrix may be singular as it stands: no eigenvalue is below 1 then.
     """
-    xp = namespace(ratio)
     try:
-        return xp.linalg.inv(ratio), xp.linalg.slogdet(ratio)[1]
+        return np.linalg.inv(ratio), np.linalg.slogdet(ratio)[1]
     except np.linalg.LinAlgError:
         if ratio.ndim > 2:  # one by one, so that no replication depends on its neighbours
             each = [_inverted(ratio[j, ...]) for j in range(ratio.shape[0])]
-            return xp.stack([inverse for inverse, _ in each]), xp.stack([log_det for _, log_det in each])
-        values, vectors = xp.linalg.eigh(ratio)
-        values = xp.maximum(values, xp.ones_like(values))
-        return (vectors / values) @ xp.matrix_transpose(vectors), xp.sum(xp.log(values))
+            return np.stack([inverse for inverse, _ in each]), np.stack([log_det for _, log_det in each])
+        values, vectors = np.linalg.eigh(ratio)
+        values = np.maximum(values, np.ones_like(values))
+        return (vectors / values) @ np.matrix_transpose(vectors), np.sum(np.log(values))
 
 
 def _vague_at_most(features: Array, variance: float, noise: float) -> Array:
@@ -319,17 +321,15 @@ def _vague_at_most(features: Array, variance: float, noise: float) -> Array:
 
     Beyond, what is known of a mean drowns in the rounding of what was not known before, and its square overflows.
     """
-    xp = namespace(features)
-    ratio = xp.max(xp.abs(features), axis=-2, keepdims=True) * sqrt(variance / noise)
-    return features * xp.where(ratio > VAGUE, power_of_two(ratio, 0) * VAGUE, xp.ones_like(ratio))
+    ratio = np.max(np.abs(features), axis=-2, keepdims=True) * sqrt(variance / noise)
+    return features * np.where(ratio > VAGUE, power_of_two(ratio, 0) * VAGUE, np.ones_like(ratio))
 
 
 def root(variance: Array) -> Array:
     """Return the square root of what is not negative but for rounding."""
-    xp = namespace(variance)
-    return xp.sqrt(xp.maximum(variance, 0.0))
+    return np.sqrt(np.maximum(variance, 0.0))
 
 
-def _fresh(covariance: Any, variance: Array, noise: float) -> Belief:
-    zero = namespace(variance).zeros_like(variance)
-    return Belief(zero, variance, zero, zero, zero[..., 0], noise, covariance)
+def _fresh(covariance: Any, variance: Array, noise: float) -> NormalPosterior:
+    zero = np.zeros_like(variance)
+    return NormalPosterior(zero, variance, zero, zero, zero[..., 0], noise, covariance)

@@ -1,0 +1,190 @@
+"""How wide confidence intervals are: their unit, by how many units a bound lies off the estimate, and the noise."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, sqrt
+from typing import Protocol
+
+import numpy as np
+
+from bestarm.core import Array, Problem
+from bestarm.errors import InputError
+from bestarm.linalg import Candidates, rank
+from bestarm.policies.posteriors import root
+
+LEAST = 1e-12  # β² below this counts as this
+
+
+def known_noise(problem: Problem, given: float | None, name: str) -> float:
+    """Return the noise variance: the setting `given`, else the problem's; a policy that needs it says so."""
+    noise = given if given is not None else problem.noise_variance
+    if noise is None:
+        raise InputError(
+            f"{name} needs the variance of the noise, and the problem does not tell it; "
+            "give it as the setting noise_variance"
+        )
+    if not noise >= 0:
+        raise InputError(f"noise_variance must not be negative; given {noise}")
+    return float(noise)
+
+
+class Width(Protocol):
+    """How the variance of an estimate becomes the unit of its confidence interval."""
+
+    def of(self, variance: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The standard deviation."""
+
+    def of(self, variance: Array) -> Array:
+        return root(variance)
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance itself, as the GSE paper's published code has it."""
+
+    def of(self, variance: Array) -> Array:
+        return variance
+
+
+@dataclass(frozen=True)
+class RadiusInputs:
+    """What the radius of a confidence interval may depend on; `ridge` is λ, one over the prior variance."""
+
+    problem: Problem
+    ridge: float = 1.0
+    noise_variance: float | None = None  # None: the problem's
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise."""
+        noise = self.noise_variance if self.noise_variance is not None else self.problem.noise_variance
+        if noise is None:
+            raise InputError(
+                "this radius needs the variance of the noise, and the problem does not tell it; "
+                "give it as the setting noise_variance, or take the radius Fixed(..)"
+            )
+        return sqrt(noise)
+
+    @cached_property
+    def longest(self) -> Array:
+        """The largest |x_i|, `(...)`."""
+        x = self.problem.features
+        return np.sqrt(np.max(np.vecdot(x, x), axis=-1))
+
+    @cached_property
+    def dimension(self) -> Array:
+        """The dimension of the span, at least 1, `(...)`."""
+        return np.maximum(rank(Candidates.of(self.problem.features).coordinates), 1.0)
+
+
+class Radius(Protocol):
+    """By how many widths an upper confidence bound lies above the estimate."""
+
+    def of(self, given: RadiusInputs, spent: int) -> Array | float:
+        """Return the multiple, a number or `(...)`, after `spent` pulls."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A number."""
+
+    value: float = 1.0
+
+    def of(self, given: RadiusInputs, spent: int) -> Array | float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class OfNoise:
+    """`times` σ, but never below `least`: without noise there would be no reason to look at a second arm.
+
+    >>> OfNoise(2.0).of(RadiusInputs(Problem(np.eye(2), 100, noise_variance=9.0)), 0)
+    6.0
+    """
+
+    times: float = 2.0
+    least: float = 0.5
+
+    def of(self, given: RadiusInputs, spent: int) -> Array | float:
+        return max(self.times * given.sigma, self.least)
+
+
+@dataclass(frozen=True)
+class Li2010:
+    """1 + √(ln(2/δ)/2) (Li, Chu, Langford and Schapire 2010), for rewards in [0, 1].
+
+    >>> round(Li2010(delta=0.1).of(RadiusInputs(Problem(np.eye(2), 100)), 0), 4)
+    2.2239
+    """
+
+    delta: float = 0.1
+
+    def of(self, given: RadiusInputs, spent: int) -> Array | float:
+        return 1 + sqrt(log(2 / self.delta) / 2)
+
+
+@dataclass(frozen=True)
+class OFUL:
+    """σ √(d log((1 + t L²/λ)/δ)) + √λ S, d features, |x| ≤ L and |θ| ≤ S (Abbasi-Yadkori, Pál and Szepesvári 2011)."""
+
+    delta: float = 0.1
+    bound: float = 1.0
+
+    def of(self, given: RadiusInputs, spent: int) -> Array | float:
+        inside = (1 + spent * given.longest**2 / given.ridge) / self.delta
+        return given.sigma * np.sqrt(given.problem.features.shape[-1] * np.log(inside)) + sqrt(given.ridge) * self.bound
+
+
+@dataclass(frozen=True)
+class Li2017:
+    """(σ/κ) √((d/2) ln(1 + 2B/d) + ln(1/δ)) (Li, Lu and Zhou 2017, Theorem 2); δ None is 1/B.
+
+    κ is the least slope of the mean function where it matters; 1/4 is the largest slope of the logistic one.
+    """
+
+    slope: float = 0.25
+    delta: float | None = None
+
+    def of(self, given: RadiusInputs, spent: int) -> Array | float:
+        half = given.dimension / 2
+        delta = self.delta if self.delta is not None else 1 / given.problem.budget
+        return given.sigma / self.slope * np.sqrt(half * np.log(1 + given.problem.budget / half) + log(1 / delta))
+
+
+class Confidence(Protocol):
+    """How sure to be: the unit of the confidence intervals, and how many units they are wide."""
+
+    def width(self, variance: Array) -> Array: ...
+
+    def beta(self, scale: Array, gaps: Array) -> Array:
+        """Return β `(...)` from the information at hand `(...)` and the gaps H_k `(..., K)`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hoffman:
+    """Standard deviations; β² = ((B − K)/σ² + κ/η²) / (4 Σ_k H_k⁻²)."""
+
+    def width(self, variance: Array) -> Array:
+        return root(variance)
+
+    def beta(self, scale: Array, gaps: Array) -> Array:
+        squared = scale / (4 * np.sum(1 / (gaps * gaps), axis=-1))
+        return np.sqrt(np.maximum(squared, LEAST))
+
+
+@dataclass(frozen=True)
+class Azizi2021:
+    """The GSE paper's published code: variances for deviations, Σ_k H_k for Σ_k H_k⁻², and no square root of β²."""
+
+    def width(self, variance: Array) -> Array:
+        return variance
+
+    def beta(self, scale: Array, gaps: Array) -> Array:
+        plain = scale / (4 * np.sum(gaps, axis=-1))
+        return np.maximum(plain, LEAST)
