@@ -432,3 +432,45 @@ def test_the_encoding_of_the_table_is_kept(tmp_path):
     assert features.tolist() == [[1.0, 2.0, 1.0]]
     study.add_arms(Arms.from_arrays(features, ids=["d"], names=arms.names))
     assert study.arms == ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize("cost", [(1.0, 1.0, 1.0, 1.0), (2.0, 1.0, 4.0, 0.5)])
+def test_a_value_of_a_refunded_trial_takes_its_price_again_while_the_budget_pays_for_it(cost):
+    study = fresh(sum(cost), arms=priced(cost))
+    batch, price = study.ask().trials, dict(zip("abcd", cost, strict=True))
+    first, second = batch[:2]
+    study.fail(first, "slow")
+    study.hand_back(second.id)
+    spent = study.spent
+    assert study.tell({first.id: 1.0, second.id: 1.0}) == 2
+    assert study.spent == spent + price[first.arm] + price[second.arm] == study.budget
+    assert study.tell({first.id: 1.0}) == 0
+    study.exclude(first.id, again=True)
+    assert study.spent == study.budget - price[first.arm]
+    assert study.restore(first.id) == 1
+    assert study.spent == study.budget
+    study.tell({trial.id: 1.0 for trial in batch})
+    assert study.ask() is None  # what was to be asked again cannot be paid for any more
+    assert load_study(study.name, study.storage).spent == study.budget
+
+
+def test_a_late_value_that_nothing_is_left_for_is_kept_and_costs_nothing():
+    study = create_study(np.eye(3), 6, "uniform", seed=1)
+    batch = study.ask().trials
+    study.fail(batch[0], "slow")
+    again = study.ask().trials
+    assert study.tell(batch[0], 1.0) == 1
+    assert study.spent == study.budget
+    study.tell({trial.id: 1.0 for trial in (*batch, *again)})
+    assert (study.state.total, study.spent, study.ask()) == (7, 6, None)
+
+
+def test_restoring_what_was_to_be_asked_again_leaves_nothing_to_ask_beyond_the_budget():
+    study = create_study(np.eye(3), 6, "uniform", seed=1)
+    batch = study.ask().trials
+    study.tell(batch[0], 1.0)
+    study.exclude(batch[0].id, again=True)
+    study.restore(batch[0].id)
+    while more := study.ask():
+        study.tell(more, [1.0] * len(more))
+    assert study.spent == study.budget

@@ -168,6 +168,7 @@ def _tell_other(state: StudyState, record: Record, one: Record, file: str) -> in
     state.count(result)
     if result.cost is not None:
         state.used += float(result.cost) - sum(trial not in state.refunded for trial in trials) * state.price(arm)
+        state.refunded.difference_update(trials)
     return name
 
 

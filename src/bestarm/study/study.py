@@ -141,7 +141,8 @@ class Study:
     def fail(self, trial: Trial | str, reason: str, refund: bool | None = None, source: str | None = None) -> None:
         """Say that a trial could not be made; with a refund its arm is asked again, else the pull is lost.
 
-        A trial whose value is known is left alone; a value that comes after all is kept as data.
+        A trial whose value is known is left alone; a value that comes after all is kept as data, and takes its price
+        again while the budget pays for it.
         """
         self.record(lambda state: ((), [self.failure(state, trial, reason, refund)]), source)
 
