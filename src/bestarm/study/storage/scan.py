@@ -190,8 +190,9 @@ class Scan:
         number = log.next if found.number is None else found.number
         if number != log.next:
             self._explain(log)
-            why = "it is missing" if number > log.next else f"line {self.line + 1} has the number {number}"
-            self._damage(log, log.next, f"{why}; line {self.line + 1} is record {number}")
+            missing = f"it is missing; line {self.line + 1} is record {number}"
+            late = f"line {self.line + 1} has its number, and stands behind others"
+            self._damage(log, min(number, log.next), missing if number > log.next else late)
         elif found.number is None and not log.old:
             self._damage(log, number, f"line {self.line + 1} has no CRC, though a record before it has one")
         elif not log.damage:
