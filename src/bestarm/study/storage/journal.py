@@ -118,7 +118,7 @@ class Journal:
         """Write records at the end, in place of the unfinished line that a crash may have left."""
         end, size = self._scan.at, os.fstat(self._file).st_size
         data = b"".join(written(name, number + i, text) for i, text in enumerate(texts))
-        if size < end:  # the last newline is damaged
+        if size < end:  # the last newline is missing or damaged
             end, data = size, b"\n" + data
         try:
             if size > end:

@@ -60,6 +60,7 @@ class Scan:
         self.logs: dict[str, Log] = {}
         self.heads: dict[bytes, Log] = {}  # what lines begin with
         self.at = self.line = self.sound = 0
+        self.cut = 0  # bytes of a last line that is not whole
         self.strays: list[Stray] = []
         self.mended: list[int] = []  # lines with another byte for a newline
         self.name, self.start, self.texts, self.events = name, start, list[bytes](), events
@@ -285,4 +286,8 @@ class Scan:
             for stray in self.strays
         ]
         lost = [f"{place}: the newline behind line {line + 1} is damaged; nothing is lost" for line in self.mended]
-        return said + lost
+        cut = (
+            f"{place}: line {self.line + 1}, at byte {self.at}, is cut short: whoever wrote it was stopped and was not "
+            "told that it is kept, or the file was not copied whole; the next one to write removes it"
+        )
+        return said + lost + [cut] * (self.cut > 0)
