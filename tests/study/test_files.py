@@ -285,3 +285,19 @@ def test_what_somebody_told_otherwise_at_the_same_moment_is_said():
     assert got.notes[0].startswith(
         "trial T0001 of arm 'a' is 1.0 in the log; given 2.0: somebody told it at the same moment"
     )
+
+
+@pytest.mark.parametrize("column", ["Trial ID", "id", "nr", "Versuch"])
+def test_trials_in_a_column_of_another_name_are_refused_and_not_counted_beside_themselves(column):
+    study = begin()
+    batch = study.ask(6)
+    rows = [f"{trial.id},{trial.arm},{i}" for i, trial in enumerate(batch)]
+    wrong = file(f"{column},arm,reward", *rows)
+    refused(study, wrong, f"line 1, column '{column}' holds ids of this study's trials.* call that column 'trial'")
+    with pytest.raises(InputError, match="tell the file, with that column called 'trial'"):
+        import_file(study, wrong, "x.csv")
+    assert tell_file(study, file("trial,arm,reward", *rows), "x.csv").new == 6
+    others = [f"T000{i},{arm},{i}" for i, arm in enumerate("cabd", 1)]  # samples of somebody else
+    assert tell_file(study, file("sample,arm,reward", *others), "y.csv").new == 4
+    notes = [f"{trial.id},{trial.arm},7,T0001" for trial in study.ask(4)]
+    assert tell_file(study, file("trial,arm,reward,repeats", *notes), "z.csv").new == 4
