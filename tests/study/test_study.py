@@ -474,3 +474,16 @@ def test_restoring_what_was_to_be_asked_again_leaves_nothing_to_ask_beyond_the_b
     while more := study.ask():
         study.tell(more, [1.0] * len(more))
     assert study.spent == study.budget
+
+
+def test_a_result_without_a_trial_counts_once_by_its_id_and_with_each_call_without_one():
+    study = fresh()
+    assert study.tell(arm="a", values=1.0, id="x1") == 1
+    assert study.tell(arm="a", values=1.0, id="x1") == 0
+    with pytest.raises(InputError, match=r"'x1' is of arm 'a' in the log; given 'b': exclude that one"):
+        study.tell(arm="b", values=1.0, id="x1")
+    with pytest.raises(InputError, match="'x1' is of arm 'a' in the log"):
+        study.tell(arm="b", values=2.0, id="x1", correct=True)
+    assert [study.tell(arm="a", values=[1, 2]) for _ in range(2)] == [2, 2]
+    assert [study.import_results([("b", 1.0)]) for _ in range(2)] == [1, 1]
+    assert totals(study) == {"a": (5, 7.0), "b": (2, 2.0), "c": (0, 0.0), "d": (0, 0.0)}

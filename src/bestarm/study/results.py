@@ -105,6 +105,12 @@ def extras(state: StudyState, arm: str, values: Any, id: str | None = None, aske
         if len(given) != 1:
             raise InputError(f"an id names one result; {len(given)} values given")
     where, place = arm_index(state, arm), f"arm {arm!r}"
+    before = state.results.get(id or "")
+    if before is not None and before.arm != where:
+        raise InputError(
+            f"result {id!r} is of arm {state.ids[before.arm]!r} in the log; given {arm!r}: exclude that one, and give "
+            "this one another id"
+        )
     return [
         {"id": id or f"extra-{uuid.uuid4().hex}", "arm": where, "value": usable(state, value, place)}
         for value in given

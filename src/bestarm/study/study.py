@@ -119,12 +119,14 @@ class Study:
         correct: bool = False,
         why: str = "",
     ) -> int:
-        """Tell results; return how many observations were new. The same one told again, in any form, counts once.
+        """Tell results; return how many observations were new. A trial's told again, in any form, counts once.
 
         tell(batch, values)               a value for each trial of the batch; None or NaN: not yet measured
         tell(batch, successes=counts)     0/1 rewards by arm: aligned with batch.arms, or {arm: count}
         tell(trial, value), tell({trial id: value, ...})
-        tell(arm="a7", values=0.3)        an observation nobody asked for, or several, where the study accepts such
+        tell(arm="a7", values=0.3)        an observation nobody asked for, or several, where the study accepts such:
+                                          new with each call, also where a value is the same
+        tell(arm="a7", values=0.3, id="plate 3, A1")     told again with its id, it counts once
 
         Results of rounds that are over are kept and inform recommendations. Unknown ids are refused, and values other
         than those told before, unless `correct` says that these hold; if anything is wrong with one result, none of
@@ -175,7 +177,11 @@ class Study:
             return 0 if written is None else results.added(self.state, *written)
 
     def import_results(self, rows: Iterable[tuple[str, float]], source: str = "import") -> int:
-        """Add earlier observations (arm, value); they inform recommendations and cost nothing."""
+        """Add earlier observations (arm, value); they inform recommendations and cost nothing.
+
+        They have no ids, so the same rows added again count again; `tell` takes an id, and `bestarm import` knows a
+        file by its name and what it says.
+        """
         given = list(rows)
         return self.record(
             lambda state: ([one for arm, value in given for one in results.extras(state, arm, value, asked=True)], ()),
