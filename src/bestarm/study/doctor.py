@@ -9,6 +9,7 @@ from bestarm.study.corrections import label, outliers
 from bestarm.study.recommendation import times
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Storage
+from bestarm.study.storage.records import Remark
 from bestarm.study.study import Study
 
 
@@ -24,7 +25,7 @@ class Finding:
 def examine(storage: Storage) -> list[Finding]:
     """Read every study of a storage from its first record to its last, and say what was found."""
     try:
-        found = [Finding("", True, note) for note in storage.notes()]
+        found = [Finding("", not isinstance(note, Remark), note) for note in storage.notes()]
         names = storage.names()
     except BestArmError as error:
         return [Finding("", True, f"{error}; restore the file from a copy, or name another storage")]

@@ -14,6 +14,12 @@ CHUNK = 50  # records parsed together: fewer calls, and still within the process
 LIMIT = 1 << 28  # bytes of one record: 256 MiB
 
 
+class Remark(str):
+    """A note about a storage that wants nothing done."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Records(Sequence[Record]):
     """Records as they lie in a log, parsed as they are walked through: a million take the room of their text.

@@ -33,6 +33,7 @@ from bestarm.study.storage.lines import (
     plain_texts,
     read_line,
 )
+from bestarm.study.storage.records import Remark
 
 CHUNK = 1000  # lines looked at together
 KEPT = 1 << 24  # bytes of damaged lines, one after the other, that are looked at as one
@@ -286,7 +287,7 @@ class Scan:
             for stray in self.strays
         ]
         lost = [f"{place}: the newline behind line {line + 1} is damaged; nothing is lost" for line in self.mended]
-        cut = (
+        cut = Remark(
             f"{place}: line {self.line + 1}, at byte {self.at}, is cut short: whoever wrote it was stopped and was not "
             "told that it is kept, or the file was not copied whole; the next one to write removes it"
         )
