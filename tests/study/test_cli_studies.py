@@ -57,6 +57,18 @@ def test_a_study_begins_anew_from_another_with_its_results(assay):
     assert state("again").total == 5
 
 
+def test_results_that_are_still_out_are_taken_along_when_they_have_come(assay):
+    fine(assay("ask", "-n", 2, "-o", "plate.csv"))
+    again = ("create-study", "again", "--from", "assay", "--minimize", "--if-exists", "load")
+    said = fine(assay(*again))
+    assert "2 trials of 'assay' are out: tell what comes of them to 'assay'; this command once more, with --if-" in said
+    fine(assay("tell", "-s", "assay", told("plate.csv", [7, 8])))
+    assert "are out" not in fine(assay(*again))
+    assert state("again").total == 8
+    fine(assay(*again))
+    assert state("again").total == 8
+
+
 def test_what_cannot_go_along_is_refused_before_anything_is_begun(assay):
     assert "needs rewards that are 0 or 1" in refused(
         assay("create-study", "n", "--from", "assay", "--model", "logistic")

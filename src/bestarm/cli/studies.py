@@ -107,6 +107,12 @@ def _successor(name: str, place: Storage, old: Study, asked: dict[str, Any], giv
     )  # fmt: skip
     left = "" if "budget" in given else f"; its budget is what is left, {old.name!r} has {spent(old)}"
     say(f"{counted(int(study.state.total), 'result')} of {old.name!r} taken along, which cost nothing{left}")
+    out = len(old.state.open_trials())
+    if out:
+        say(
+            f"{counted(out, 'trial')} of {old.name!r} {'is' if out == 1 else 'are'} out: tell what comes of them to "
+            f"{old.name!r}; this command once more, with --if-exists load, takes it along"
+        )
     return study
 
 
