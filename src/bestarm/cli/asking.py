@@ -128,7 +128,6 @@ def import_(study: Study, results_file: str, style: str, **how: Any) -> None:
 
     They inform the answer and cost nothing. The same file twice counts once.
     """
-    how["source"] = how["source"] or "import"
     _take(study, import_file, results_file, style, how)
 
 
@@ -136,6 +135,7 @@ def _take(study: Study, take: Callable[..., Received], path: str, style: str, ho
     data, name = read_bytes(path)
     before = set(study.state.changes)
     go_on = "tell the file again, what is kept of it counts once"
+    how["source"] = how["source"] or how["as_"] or name
     with accounted(study, go_on):
         try:
             got = take(study, data, name, **how)
