@@ -221,6 +221,7 @@ def arms(state: StudyState, record: Record) -> None:
     gone = tuple(arm for arm in record.get("withdrawn", ()) if _withdraw(state, arm))
     new = [arm for arm in record.get("added", ()) if arm["id"] not in state.places]  # else somebody was faster
     state.add(*([arm.get(key) for arm in new] for key in ("id", "features", "cost")))
+    state.rows.update((state.places[arm["id"]], arm["row"]) for arm in new if isinstance(arm.get("row"), dict))
     if gone:
         state.changes[state.records] = Change("withdraw", gone, why=str(record.get("why", "")))
     if gone or new:

@@ -78,6 +78,7 @@ class StudyState:
     places: dict[str, int] = field(default_factory=dict)  # of the ids
     features: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    rows: dict[int, Record] = field(default_factory=dict)  # as written, of arms that were added later
     cost: list[float] | None = None
     present: list[bool] = field(default_factory=list)
     budget: float = 0

@@ -388,4 +388,7 @@ def _addition(state: StudyState, arms: Arms) -> Record:
     costs = [None] * len(arms) if arms.cost is None else arms.cost.tolist()
     rows = zip(arms.ids, arms.features.tolist(), costs, strict=True)
     added = [{"id": i, "features": f, "cost": c} for i, f, c in rows]
+    kept = [name for name in state.first["arms"].get("table") or () if name in arms.table]
+    for at, one in enumerate(added if kept else ()):
+        one["row"] = {name: arms.table[name][at] for name in kept}
     return {"kind": "arms", "first": len(state.ids), "added": added}
