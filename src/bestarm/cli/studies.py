@@ -12,7 +12,7 @@ from bestarm.arms import Arms
 from bestarm.cli.app import FORMAT, main, print_table, say
 from bestarm.cli.options import ALLOW, STORAGE, STUDY, counted, on_the_line, spent, the_name, typed, warnings_said
 from bestarm.cli.run import run as run_command
-from bestarm.errors import BestArmError, BestArmWarning, InputError
+from bestarm.errors import BestArmError, BestArmWarning, InputError, StorageError
 from bestarm.study import Storage, Study, create_study, delete_study, load_study, open_storage
 from bestarm.study.copying import copy_study, upgrade_storage
 from bestarm.study.doctor import examine
@@ -157,7 +157,7 @@ def _row(study: Study) -> dict[str, Any]:
         "study": study.name, "arms": sum(state.present), "policy": state.first.get("policy_name", "a policy"),
         "budget": state.budget, "spent": state.used, "results": int(state.total), "pending": len(state.open_trials()),
         "failed": len(state.failures), "state": "over" if state.over else f"round {max(state.rounds, 1)}",
-        "ahead": study.best_arm,
+        "ahead": study.best_arm if state.total else "-",
     }  # fmt: skip
 
 
@@ -237,6 +237,10 @@ def doctor(out: str | None, name: str | None, storage: str, style: str) -> None:
 
 
 def _salvage(place: Storage, damaged: list[str], out: str) -> None:
+    try:
+        place.names()
+    except BestArmError as error:
+        raise StorageError(f"nothing of {place.place} can be salvaged, since it cannot be opened: {error}") from error
     if not damaged:
         say("no study is damaged, so nothing was written")
     target = open_storage(out)

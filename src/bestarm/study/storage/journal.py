@@ -14,6 +14,7 @@ from bestarm.study.storage.failures import check_path, in_words, reason
 from bestarm.study.storage.lines import written
 from bestarm.study.storage.lock import Turn, give, has_name, take, there
 from bestarm.study.storage.records import (
+    WAY_OUT,
     Record,
     Records,
     check_name,
@@ -154,7 +155,7 @@ class Journal:
             raise damaged(where, *log.damage)
         doubt = self._scan.doubts(name)
         if doubt:
-            raise StorageError(f"{where}: {doubt}; `bestarm doctor --salvage` takes out the rest")
+            raise StorageError(f"{where}: {doubt}; {WAY_OUT}")
 
     def _length(self, name: str) -> int:
         """Return how many records a study has; StorageError if it is not there or damaged."""
