@@ -385,3 +385,11 @@ def test_the_doctor_says_what_is_wrong(assay, call, tmp_path):
     broken = call("doctor")
     assert broken.exit_code == 1
     assert "Traceback" not in broken.output
+
+
+def test_pending_trials_are_written_all(assay):
+    fine = assay("ask", "-n", 3)
+    assert fine.exit_code == 0
+    refused = assay("ask", "--pending", "-n", 1)
+    assert refused.exit_code == 2
+    assert "--pending writes all trials that are out: it goes without -n" in refused.stderr

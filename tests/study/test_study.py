@@ -487,3 +487,11 @@ def test_a_result_without_a_trial_counts_once_by_its_id_and_with_each_call_witho
     assert [study.tell(arm="a", values=[1, 2]) for _ in range(2)] == [2, 2]
     assert [study.import_results([("b", 1.0)]) for _ in range(2)] == [1, 1]
     assert totals(study) == {"a": (5, 7.0), "b": (2, 2.0), "c": (0, 0.0), "d": (0, 0.0)}
+
+
+def test_whoever_names_no_storage_is_told_how_to(monkeypatch):
+    monkeypatch.delenv("BESTARM_STORAGE", raising=False)
+    with pytest.raises(StorageError, match="say where studies are kept: storage=, or set BESTARM_STORAGE"):
+        load_study("own")
+    with pytest.raises(StorageError, match=r"there is none at all$"):
+        load_study("own", Memory())

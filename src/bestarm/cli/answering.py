@@ -1,5 +1,6 @@
 """What a study says, and its observations made by a command: best, report, run-study."""
 
+import signal
 import sys
 from typing import Any
 
@@ -78,5 +79,8 @@ def run_study(
     limit = None if isinstance(observe, pulling.Command) else timeout  # a command ends its own
     given = {key: value for key, value in how.items() if value is not None}
     with accounted(study, "run again to go on", PullError, RewardError, StorageError):
-        made = study.run(observe, n_jobs=jobs, timeout=limit, progress=sys.stderr.isatty(), **given)
+        try:
+            made = study.run(observe, n_jobs=jobs, timeout=limit, progress=sys.stderr.isatty(), **given)
+        except KeyboardInterrupt:  # which was said
+            raise SystemExit(128 + signal.SIGINT) from None
     say(f"{counted(made, 'value')} told; {spent(study)}; next: {typed('best')}")

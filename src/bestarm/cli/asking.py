@@ -61,6 +61,8 @@ def ask(study: Study, count: int | None, pending: bool, output: str, overwrite: 
     The file has a row for each trial, with an empty column `reward` to fill in. It can be edited by any spreadsheet;
     `bestarm tell plate1.csv` takes it back in.
     """
+    if pending and count is not None:
+        raise click.UsageError("--pending writes all trials that are out: it goes without -n")
     go_on = "ask --pending writes the trials that are out"
     with Output(output, overwrite) as file, accounted(study, go_on):
         failures = len(study.state.troubles)

@@ -301,7 +301,10 @@ class Study:
 
     @property
     def best_arm(self) -> str:
-        """The arm the policy would recommend now; where it has nothing to say, the one that all results speak for."""
+        """The arm the policy would recommend now; where it has nothing to say, the one that all results speak for.
+
+        Where there is no result yet it is any arm of the race.
+        """
         with self.log.lock:
             state = self.sync()
             try:
