@@ -177,6 +177,28 @@ def test_a_damaged_study_of_version_1_keeps_its_results(name):
     np.testing.assert_allclose(saved.sums, whole.sums)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("lost", ["ask", "tell", None])
+def test_a_study_of_version_1_that_went_on_keeps_the_numbers_of_its_trials(lost):
+    records = [json.loads(line)["record"] for line in (GOLDEN / "v1" / "uniform.jsonl").read_text().splitlines()]
+    place = Damaged()
+    place.create("uniform", records[0])
+    place.append("uniform", records[1:])
+    study = load_study("uniform", place)
+    study.raise_budget(study.budget + 30)
+    study.close_round()
+    batch = study.ask(4)
+    study.tell(batch, [1.0] * 4)
+    whole = list(place.read("uniform"))
+    place.bad = frozenset([n for n, one in enumerate(whole) if one["kind"] == lost][-1:])
+    salvage("uniform", place, target := Memory())
+    saved = load_study("uniform", target)
+    assert saved.state.total == study.state.total - 4 * (lost == "tell")
+    assert saved.tell(batch, [1.0] * 4) == 4 * (lost == "tell")
+    assert saved.spent == 4
+    assert not {trial.id for trial in batch} & {trial.id for trial in saved.ask(2)}
+
+
 @pytest.mark.parametrize("url", ["a.jsonl", "a.db", None])
 def test_a_copy_is_the_same_record_by_record(url, tmp_path):
     study, to = busy(), open_storage(None if url is None else tmp_path / url)

@@ -50,7 +50,7 @@ def records(driver: Driver, state: StudyState, n: int | None, more: Record) -> l
 def _paid(state: StudyState, now: Round, count: int) -> int:
     """Return how many of the next slots what is left pays for: a result that came late may have taken their price."""
     prices = accumulate(state.price(arm) for arm in now.plan[now.handed : now.handed + count])
-    return bisect_right(list(prices), state.left + CENT * state.budget)
+    return bisect_right(list(prices), state.left + (0.0 if state.cost is None else CENT * state.budget))
 
 
 def _joins_the_next(state: StudyState, plate: int | None) -> bool:

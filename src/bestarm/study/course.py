@@ -195,9 +195,11 @@ class Course:
             if self.ready:
                 return
         owed = self._owed()
-        cheapest = min(map(self.study.state.price, self.study.state.in_race))
-        if owed and not (short := min(short, int((self.study.state.left - owed) / cheapest))) > 0:
-            self._wait_for_what_is_adrift(owed)
+        if owed:
+            state = self.study.state
+            short = min(short, int((state.left - owed) / min(map(state.price, state.in_race))))
+        if short < 1:
+            self._end_with_what_is_adrift(owed)
             return
         batch = self.study.ask(short, runner=self.life.runner, lease=self.life.lease)
         if batch:
@@ -213,7 +215,7 @@ class Course:
         state, trials = self.study.state, {trial.id: trial for trial in self.adrift.values()}
         return sum(state.price(state.places[trials[name].arm]) for name in self.failed.intersection(trials))
 
-    def _wait_for_what_is_adrift(self, owed: float) -> None:
+    def _end_with_what_is_adrift(self, owed: float) -> None:
         """End the run where nothing else is under way: who was given up may never come back."""
         if not (self.flying or self.waiting or self.ready):
             self._stop(PullError(
