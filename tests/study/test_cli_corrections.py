@@ -308,3 +308,23 @@ def test_a_policy_that_failed_is_said_by_ask_best_and_doctor(assay, monkeypatch)
     assert len(rows(done.stdout)) == 6
     assert "The policy failed" in fine(assay("best"))
     assert "the policy failed" in assay("doctor").stdout
+
+
+def test_nothing_is_promised_to_be_undone_that_cannot_be(assay):
+    assert "undo" not in fine(assay("exclude", "T0001", "--again", "--why", "x"))
+    assert "undo" not in fine(assay("restore", "T0001"))
+    assert "`bestarm undo" in fine(assay("exclude", "T0001", "--why", "x"))
+    assert "`bestarm undo" in fine(assay("restore", "T0001"))
+
+
+def test_of_a_range_those_with_a_result_are_excluded_and_the_others_named(assay):
+    fine(assay("ask", "-n", 5))
+    fine(assay("fail", "T0008", "--why", "spilt"))
+    said = fine(assay("exclude", "T0005-T0011", "--why", "x"))
+    assert "T0007, T0008, T0009 and 2 more have no result, and are passed over" in said
+    assert "2 results excluded" in said
+    assert "T0007 has no result, and is passed over" in fine(assay("restore", "T0005-T0007"))
+    assert "T0007, T0008 have no result: there is nothing to put right" in refused(
+        assay("exclude", "T0007-T0008", "--why", "x")
+    )
+    assert "trial T0007 has no result yet" in refused(assay("exclude", "T0006", "T0007", "--why", "x"))  # named itself

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from bestarm import load_study
 from bestarm.study import open_storage
 from tests.study.commands import ARMS, CREATE, fine, refused, rows, state, told, write
@@ -55,6 +57,18 @@ def test_a_study_begins_anew_from_another_with_its_results(assay):
     fine(assay("report", "-s", "again"))
     fine(assay("create-study", "again", "--from", "assay", "--minimize", "--exclude", "acid", "--if-exists", "load"))
     assert state("again").total == 5
+
+
+def test_results_that_are_still_out_are_taken_along_when_they_have_come(assay):
+    fine(assay("ask", "-n", 2, "-o", "plate.csv"))
+    again = ("create-study", "again", "--from", "assay", "--minimize", "--if-exists", "load")
+    said = fine(assay(*again))
+    assert "2 trials of 'assay' are out: tell what comes of them to 'assay'; this command once more, with --if-" in said
+    fine(assay("tell", "-s", "assay", told("plate.csv", [7, 8])))
+    assert "are out" not in fine(assay(*again))
+    assert state("again").total == 8
+    fine(assay(*again))
+    assert state("again").total == 8
 
 
 def test_what_cannot_go_along_is_refused_before_anything_is_begun(assay):
@@ -157,3 +171,27 @@ def test_times_beyond_any_calendar_are_shown_as_numbers(assay, tmp_path, monkeyp
     fine(assay("trials", "-f", "json"))
     fine(assay("doctor"))
     fine(assay("report"))
+
+
+def test_where_nothing_was_told_nobody_is_ahead(call, assay):
+    fine(call("create-study", "new", "--arms", "arms.csv", "--id", "code", "--budget", 30, "--storage", "n.jsonl"))
+    place = ("--storage", "n.jsonl", "-f", "json")
+    assert json.loads(call("studies", *place).stdout)[0]["ahead"] == "-"
+    assert json.loads(call("doctor", *place).stdout)[0]["says"].endswith("ahead: nothing yet")
+    fine(call("ask", "-n", 1, "--storage", "n.jsonl"))
+    assert json.loads(call("doctor", *place).stdout)[1]["says"].startswith("1 trial is out")
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:5000], lambda data: bytes(len(data))])
+def test_a_storage_that_cannot_be_opened_is_not_said_to_be_salvaged(assay, tmp_path, damage):
+    fine(assay("copy-study", "assay", "--to", "sqlite:///b.db"))
+    (tmp_path / "b.db").write_bytes(damage((tmp_path / "b.db").read_bytes()))
+    done = assay("doctor", "--storage", "b.db", "--salvage", "out.jsonl")
+    assert "no study is damaged" not in refused(done)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_storage_that_is_not_there_is_not_upgraded(assay, tmp_path):
+    said = refused(assay("upgrade", "--storage", "nosuch.db"))
+    assert "there is no study in nosuch.db; is it the right place?" in said
+    assert not (tmp_path / "nosuch.db").exists()

@@ -236,7 +236,11 @@ def test_every_problem_of_a_file_is_listed_up_to_ten(assay):
 
 
 def test_earlier_results_are_imported_and_cost_nothing(assay):
-    assert "2 new" in assay("import", write("reward,arm\n1,A\n2,B\n")).stderr
+    assert "2 new" in assay("import", write("reward,arm\n1,A\n2,B\n", "old.csv")).stderr
+    assert {one.source for one in load_study("assay").state.told if one.file} == {"old.csv"}
+    copied = assay("import", write("reward,arm\n1,A\n2,B\n", "copy.csv")).stderr
+    assert "copy.csv says the same as old.csv, and both count; if it is a copy: bestarm exclude --source copy" in copied
+    assert "2 results excluded" in assay("exclude", "--source", "copy.csv", "--why", "copy").stderr
     assert load_study("assay").spent == 6
     refused = assay("import", write("trial,arm,reward\nT0001,A,1\n"))
     assert refused.exit_code == 1
@@ -368,7 +372,9 @@ def test_the_doctor_says_what_is_wrong(assay, call, tmp_path):
     assert call("doctor", *place).exit_code == 0
     whole = journal.read_bytes()
     journal.write_bytes(whole + b'{"study":"j","rec')
-    assert call("doctor", *place).exit_code == 0  # cut short by a crash, so never confirmed
+    cut = call("doctor", *place)
+    assert cut.exit_code == 0  # cut short by a crash, so never confirmed
+    assert "fine   j.jsonl: line 2, at byte" in " ".join(cut.stdout.split(" ")).replace(str(tmp_path) + "/", "")
     record = json.loads(whole)["record"] | {"version": 9}
     journal.write_bytes(written("j", 0, json.dumps(record)))
     newer = call("doctor", *place)
@@ -379,3 +385,11 @@ def test_the_doctor_says_what_is_wrong(assay, call, tmp_path):
     broken = call("doctor")
     assert broken.exit_code == 1
     assert "Traceback" not in broken.output
+
+
+def test_pending_trials_are_written_all(assay):
+    fine = assay("ask", "-n", 3)
+    assert fine.exit_code == 0
+    refused = assay("ask", "--pending", "-n", 1)
+    assert refused.exit_code == 2
+    assert "--pending writes all trials that are out: it goes without -n" in refused.stderr

@@ -412,3 +412,49 @@ def test_a_studys_own_batch_stays():
         lengths.append([one.length for one in run.study.sync().history])
     assert lengths[0] == lengths[1]
     assert min(lengths[0]) > 60
+
+
+def slow_pulls(budget, **settings):
+    """A run that gives every pull up: each runs on, and gives its value a step later."""
+    run, late, begun = Run(jobs=1, budget=budget, retry=Retry(0, rng=random.Random(1)), **settings), [], []
+    for _ in range(1000):
+        for trial in run.step():
+            begun.append(trial.id)
+            attempt = run.course.flying[trial.id]
+            run.course.take([Outcome(trial, attempt, error=TimeoutError("slow"), adrift=True)])
+            late.append(Outcome(trial, attempt, float(trial.arm)))
+        if run.course.done:
+            return run, late, begun
+        if len(late) > 1:
+            run.course.take([late.pop(0)])
+        run.clock.now += run.course.pause() + 1e-9
+    raise AssertionError("it does not end")
+
+
+@pytest.mark.parametrize("budget", [4, 5, 8, 30])
+def test_an_arm_that_only_takes_too_long_ends_the_run_though_its_values_come_late(budget):
+    run, late, begun = slow_pulls(budget)
+    with pytest.raises(PullError, match=r"3 trials in a row|still run"):
+        run.course.verdict()
+    run.course.take(late)
+    run.course.end()
+    assert len(begun) <= min(budget, 2 * len(FEATURES) + 1)
+    assert run.study.sync().total == len(begun) <= run.study.spent <= budget
+
+
+def test_no_more_is_begun_than_is_left_beside_what_was_given_up_and_runs_on():
+    run = Run(jobs=1, budget=4, retry=Retry(0, rng=random.Random(1)))
+    begun = []
+    while not run.course.done:
+        for trial in run.step():
+            begun.append(trial.id)
+            if len(begun) == 1:
+                outcome = Outcome(trial, run.course.flying[trial.id], error=TimeoutError("slow"), adrift=True)
+                run.course.take([outcome])
+            else:
+                run.give(trial, 1.0)
+        run.clock.now += run.course.pause() + 1e-9
+    with pytest.raises(PullError, match="still run, and 1 of the budget is kept for what they give"):
+        run.course.verdict()
+    assert len(begun) == 4
+    assert run.study.spent == 3

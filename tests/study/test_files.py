@@ -285,3 +285,34 @@ def test_what_somebody_told_otherwise_at_the_same_moment_is_said():
     assert got.notes[0].startswith(
         "trial T0001 of arm 'a' is 1.0 in the log; given 2.0: somebody told it at the same moment"
     )
+
+
+@pytest.mark.parametrize("column", ["Trial ID", "id", "nr", "Versuch"])
+def test_trials_in_a_column_of_another_name_are_refused_and_not_counted_beside_themselves(column):
+    study = begin()
+    batch = study.ask(6)
+    rows = [f"{trial.id},{trial.arm},{i}" for i, trial in enumerate(batch)]
+    wrong = file(f"{column},arm,reward", *rows)
+    refused(study, wrong, f"line 1, column '{column}' holds ids of this study's trials.* call that column 'trial'")
+    with pytest.raises(InputError, match="tell the file, with that column called 'trial'"):
+        import_file(study, wrong, "x.csv")
+    assert tell_file(study, file("trial,arm,reward", *rows), "x.csv").new == 6
+    others = [f"T000{i},{arm},{i}" for i, arm in enumerate("cabd", 1)]  # samples of somebody else
+    assert tell_file(study, file("sample,arm,reward", *others), "y.csv").new == 4
+    notes = [f"{trial.id},{trial.arm},7,T0001" for trial in study.ask(4)]
+    assert tell_file(study, file("trial,arm,reward,repeats", *notes), "z.csv").new == 4
+
+
+def test_a_file_that_says_what_another_said_is_kept_with_a_note_on_how_to_take_it_back():
+    study = begin()
+    rows = [("a", 1.0), ("a", 1.0), ("b", 2.0)]
+    assert import_file(study, by_arm(rows), "ord.csv", source="ord.csv").notes == ()
+    (note,) = import_file(study, by_arm(rows[::-1]), "copy.csv", source="copy.csv").notes
+    assert note == (
+        "copy.csv says the same as ord.csv, and both count; if it is a copy: "
+        "bestarm exclude --source copy.csv --why copy"
+    )
+    assert import_file(study, by_arm(rows), "copy.csv", source="copy.csv").notes == ()  # it was said
+    assert study.exclude(by="copy.csv") == 3
+    (note,) = import_file(study, by_arm(rows), "third.csv", source="ord.csv").notes
+    assert "bestarm exclude file:third.csv:b:1 file:third.csv:a:1 file:third.csv:a:2 --why copy" in note

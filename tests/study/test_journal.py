@@ -55,6 +55,47 @@ def test_half_a_line_is_not_read_and_is_cut_off(journal):
         journal.path.write_bytes(whole)
 
 
+def test_a_last_line_that_lacks_only_its_newline_is_a_record(journal):
+    whole = journal.path.read_bytes()
+    journal.path.write_bytes(whole[:-1])
+    length = len(Journal(journal.path).read("a"))
+    for reader in (journal, Journal(journal.path)):
+        assert len(reader.read("a")) == length
+        assert reader.notes() == []
+    assert Journal(journal.path).salvage("a") == list(enumerate(journal.read("a")))
+    writer = Journal(journal.path)
+    assert not writer.append("a", [line(2)], after=length - 1)
+    assert writer.append("a", [line(2)], after=length)
+    assert journal.path.read_bytes().startswith(whole)
+    for reader in (journal, writer, Journal(journal.path)):
+        assert len(reader.read("a")) == length + 1
+
+
+def test_readers_of_a_line_that_is_being_written_see_it_once_and_never_in_part(journal):
+    whole = journal.path.read_bytes()
+    start = whole[:-1].rindex(b"\n") + 1
+    length = len(journal.read("a"))
+    journal.path.write_bytes(whole[:start])
+    reader = Journal(journal.path)
+    for end in range(start, len(whole) + 1):
+        journal.path.write_bytes(whole[:end])
+        done = end >= len(whole) - 1
+        for one in (reader, Journal(journal.path)):
+            assert len(one.read("a")) == length - (not done)
+            assert bool(one.notes()) == (start < end < len(whole) - 1)
+
+
+def test_what_was_cut_short_is_said_and_removed_by_the_next_writer(journal):
+    whole = journal.path.read_bytes()
+    length = len(journal.read("a"))
+    journal.path.write_bytes(whole[:-2])
+    reader = Journal(journal.path)
+    assert "is cut short" in reader.notes()[0]
+    assert reader.append("a", [line(2)], after=length - 1)
+    assert reader.notes() == []
+    assert len(Journal(journal.path).read("a")) == length
+
+
 def test_a_line_whose_newline_is_damaged_is_whole(journal):
     whole = journal.path.read_bytes()
     for byte in (b" ", b"\0", b"}", b"\xff"):

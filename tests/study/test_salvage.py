@@ -11,7 +11,8 @@ from bestarm.errors import BestArmWarning, InputError, StorageError
 from bestarm.study import create_study, load_study
 from bestarm.study.copying import copy_study, upgrade_storage
 from bestarm.study.salvage import salvage
-from bestarm.study.storage import Memory, open_storage
+from bestarm.study.storage import Journal, Memory, open_storage
+from bestarm.study.trials import id_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -80,6 +81,68 @@ def test_whatever_record_is_lost_the_results_of_all_others_are_saved(bad):
     assert study.best_arm in study.arms
 
 
+@pytest.mark.parametrize("bad", [*[{n} for n in range(1, LENGTH)], {1, 2, 5}, {3, 7, 9}, set(range(2, 8))])
+def test_trials_keep_their_numbers_and_their_price_whatever_is_lost(bad):
+    place = Damaged()
+    study = busy(place)
+    whole, records = study.sync(), list(place.read("s"))
+    place.bad = frozenset(bad)
+    salvage("s", place, target := Memory())
+    saved = load_study("s", target).state
+    assert saved.used >= whole.used - (whole.handed - saved.handed)  # nobody knows of what was asked last
+    lost = [one for n in bad if records[n]["kind"] == "tell" for one in records[n]["results"]]
+    some = {id_of(one.name): one.sum for one in whole.told if isinstance(one.name, int) and one.name in saved.results}
+    kept = [one.name for one in whole.told if one.name not in {one.get("trial", one.get("id")) for one in lost}]
+    assert [name for name in kept if name not in saved.results and whole.results[name].arm < 5] == []
+    for name, one in saved.results.items():
+        assert saved.ids[one.arm] == whole.ids[whole.results[name].arm]
+    assert load_study("s", target).tell(some, correct=True) == 0
+    batch = load_study("s", target).ask() or ()
+    assert not {trial.id for trial in batch} & {id_of(one.name) for one in whole.told if isinstance(one.name, int)} - {
+        id_of(trial) for trial in range(saved.handed + 1, whole.handed + 1)
+    }
+
+
+@pytest.mark.parametrize("line", range(1, LENGTH))
+def test_a_line_that_is_there_twice_or_in_another_place_is_no_loss(line, tmp_path):
+    place = Journal(tmp_path / "a.jsonl")
+    records = list(busy(place).storage.read("s"))
+    lines = place.path.read_text().splitlines(keepends=True)
+    swapped = [*lines[:line], *lines[line + 1 : line + 2], lines[line], *lines[line + 2 :]]
+    twice = [*lines[: line + 1], *lines[line:]]
+    for i, text in enumerate((swapped, twice, [*lines, lines[line]])):
+        place.path.write_text("".join(text))
+        assert salvage("s", Journal(place.path), target := Memory()) == [], i
+        assert list(target.read("s")) == records
+
+
+def test_two_records_of_one_number_are_said():
+    class Twice(Memory):
+        def salvage(self, name):
+            return [*super().salvage(name), (2, {"kind": "finish", "time": 0.0})]
+
+    study = busy(Twice())
+    (said,) = salvage("s", study.storage, target := Memory())
+    assert "record 2 is there twice, with different contents: the first one is kept" in said
+    assert list(target.read("s")) == list(study.storage.read("s"))
+
+
+def test_what_nobody_knows_the_arms_of_is_said_and_stays_spent():
+    place = Damaged()
+    study = create_study(np.eye(3), 12, "uniform", seed=1, storage=place, study_name="s")
+    study.tell(study.ask(3), [1.0, 2.0, 3.0])
+    study.ask(2)
+    study.tell("T0005", 5.0)
+    place.bad = frozenset({1})
+    left_out = salvage("s", place, target := Memory())
+    assert left_out[-1] == (
+        "of which arms T0004 were: nothing counts for them by their numbers any more, and what they cost stays spent"
+    )
+    saved = load_study("s", target)
+    assert (saved.spent, saved.state.total) == (5, 4)
+    assert next(iter(saved.ask(1))).id == "T0006"
+
+
 def test_a_whole_study_is_salvaged_as_it_is():
     study = busy()
     assert salvage("s", study.storage, target := Memory()) == []
@@ -112,6 +175,28 @@ def test_a_damaged_study_of_version_1_keeps_its_results(name):
     saved = load_study(name, target).state
     assert (saved.counts, saved.ids, saved.budget) == (whole.counts, whole.ids, whole.budget)
     np.testing.assert_allclose(saved.sums, whole.sums)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("lost", ["ask", "tell", None])
+def test_a_study_of_version_1_that_went_on_keeps_the_numbers_of_its_trials(lost):
+    records = [json.loads(line)["record"] for line in (GOLDEN / "v1" / "uniform.jsonl").read_text().splitlines()]
+    place = Damaged()
+    place.create("uniform", records[0])
+    place.append("uniform", records[1:])
+    study = load_study("uniform", place)
+    study.raise_budget(study.budget + 30)
+    study.close_round()
+    batch = study.ask(4)
+    study.tell(batch, [1.0] * 4)
+    whole = list(place.read("uniform"))
+    place.bad = frozenset([n for n, one in enumerate(whole) if one["kind"] == lost][-1:])
+    salvage("uniform", place, target := Memory())
+    saved = load_study("uniform", target)
+    assert saved.state.total == study.state.total - 4 * (lost == "tell")
+    assert saved.tell(batch, [1.0] * 4) == 4 * (lost == "tell")
+    assert saved.spent == 4
+    assert not {trial.id for trial in batch} & {trial.id for trial in saved.ask(2)}
 
 
 @pytest.mark.parametrize("url", ["a.jsonl", "a.db", None])

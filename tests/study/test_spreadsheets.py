@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 from bestarm import Arms, create_study, load_study
+from bestarm.study.candidates import arms_of, more_arms
 from bestarm.study.files import (
     batch_bytes,
     spreadsheet_note,
@@ -36,6 +37,22 @@ def test_a_batch_has_a_row_a_trial_with_the_arms_own_columns_and_room_for_the_re
     assert [row["trial"] for row in rows] == ["T0001", "T0002", "T0003", "T0004", "T0005"]
     cells = {row["arm"]: (row["temp"], row["well"], row["reward"]) for row in rows}
     assert cells == {"A": ("1", "w1", ""), "B": ("2", "w2", ""), "C": ("3", "w3", ""), "new": ("", "", "")}
+
+
+def test_added_arms_bring_their_own_columns_along(tmp_path):
+    (tmp_path / "arms.csv").write_text("code,temp,lot,cost\nA,1,x,2\nB,2,y,1\n")
+    (tmp_path / "more.csv").write_text("lot,cost,temp,code,note\nz,3,9.50,N,new\nw,1,8,M,new\n")
+    first = Arms.from_csv(tmp_path / "arms.csv", id="code", features=["temp"], cost="cost")
+    study = create_study(first, 70, "uniform", seed=1, storage=tmp_path / "s.jsonl")
+    study.add_arms(more_arms(study.state, tmp_path / "more.csv"))
+    study = load_study(study.name, tmp_path / "s.jsonl")
+    text = io.StringIO()
+    write_batch(study, study.ask(4), text)
+    rows = list(csv.DictReader(io.StringIO(text.getvalue())))
+    assert list(rows[0]) == ["trial", "arm", "temp", "lot", "cost", "reward"]
+    cells = {row["arm"]: (row["temp"], row["lot"], row["cost"]) for row in rows}
+    assert cells == {"A": ("1", "x", "2"), "B": ("2", "y", "1"), "N": ("9.50", "z", "3"), "M": ("8", "w", "1")}
+    assert arms_of(study.state).table["lot"] == ["x", "y", "z", "w"]
 
 
 def test_wells_stand_beside_their_trials_also_when_the_batch_is_written_again():

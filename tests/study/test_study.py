@@ -432,3 +432,66 @@ def test_the_encoding_of_the_table_is_kept(tmp_path):
     assert features.tolist() == [[1.0, 2.0, 1.0]]
     study.add_arms(Arms.from_arrays(features, ids=["d"], names=arms.names))
     assert study.arms == ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize("cost", [(1.0, 1.0, 1.0, 1.0), (2.0, 1.0, 4.0, 0.5)])
+def test_a_value_of_a_refunded_trial_takes_its_price_again_while_the_budget_pays_for_it(cost):
+    study = fresh(sum(cost), arms=priced(cost))
+    batch, price = study.ask().trials, dict(zip("abcd", cost, strict=True))
+    first, second = batch[:2]
+    study.fail(first, "slow")
+    study.hand_back(second.id)
+    spent = study.spent
+    assert study.tell({first.id: 1.0, second.id: 1.0}) == 2
+    assert study.spent == spent + price[first.arm] + price[second.arm] == study.budget
+    assert study.tell({first.id: 1.0}) == 0
+    study.exclude(first.id, again=True)
+    assert study.spent == study.budget - price[first.arm]
+    assert study.restore(first.id) == 1
+    assert study.spent == study.budget
+    study.tell({trial.id: 1.0 for trial in batch})
+    assert study.ask() is None  # what was to be asked again cannot be paid for any more
+    assert load_study(study.name, study.storage).spent == study.budget
+
+
+def test_a_late_value_that_nothing_is_left_for_is_kept_and_costs_nothing():
+    study = create_study(np.eye(3), 6, "uniform", seed=1)
+    batch = study.ask().trials
+    study.fail(batch[0], "slow")
+    again = study.ask().trials
+    assert study.tell(batch[0], 1.0) == 1
+    assert study.spent == study.budget
+    study.tell({trial.id: 1.0 for trial in (*batch, *again)})
+    assert (study.state.total, study.spent, study.ask()) == (7, 6, None)
+
+
+def test_restoring_what_was_to_be_asked_again_leaves_nothing_to_ask_beyond_the_budget():
+    study = create_study(np.eye(3), 6, "uniform", seed=1)
+    batch = study.ask().trials
+    study.tell(batch[0], 1.0)
+    study.exclude(batch[0].id, again=True)
+    study.restore(batch[0].id)
+    while more := study.ask():
+        study.tell(more, [1.0] * len(more))
+    assert study.spent == study.budget
+
+
+def test_a_result_without_a_trial_counts_once_by_its_id_and_with_each_call_without_one():
+    study = fresh()
+    assert study.tell(arm="a", values=1.0, id="x1") == 1
+    assert study.tell(arm="a", values=1.0, id="x1") == 0
+    with pytest.raises(InputError, match=r"'x1' is of arm 'a' in the log; given 'b': exclude that one"):
+        study.tell(arm="b", values=1.0, id="x1")
+    with pytest.raises(InputError, match="'x1' is of arm 'a' in the log"):
+        study.tell(arm="b", values=2.0, id="x1", correct=True)
+    assert [study.tell(arm="a", values=[1, 2]) for _ in range(2)] == [2, 2]
+    assert [study.import_results([("b", 1.0)]) for _ in range(2)] == [1, 1]
+    assert totals(study) == {"a": (5, 7.0), "b": (2, 2.0), "c": (0, 0.0), "d": (0, 0.0)}
+
+
+def test_whoever_names_no_storage_is_told_how_to(monkeypatch):
+    monkeypatch.delenv("BESTARM_STORAGE", raising=False)
+    with pytest.raises(StorageError, match="say where studies are kept: storage=, or set BESTARM_STORAGE"):
+        load_study("own")
+    with pytest.raises(StorageError, match=r"there is none at all$"):
+        load_study("own", Memory())

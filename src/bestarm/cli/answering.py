@@ -1,5 +1,6 @@
 """What a study says, and its observations made by a command: best, report, run-study."""
 
+import signal
 import sys
 from typing import Any
 
@@ -66,5 +67,8 @@ def run_study(
     timeout = old_timeout if pull_timeout is None else pull_timeout
     given = {key: value for key, value in how.items() if value is not None}
     with accounted(study, "run again to go on", PullError, RewardError, StorageError):
-        made = make(study, pull, timeout, n_jobs=jobs, progress=sys.stderr.isatty(), **given)
+        try:
+            made = make(study, pull, timeout, n_jobs=jobs, progress=sys.stderr.isatty(), **given)
+        except KeyboardInterrupt:  # which was said
+            raise SystemExit(128 + signal.SIGINT) from None
     say(f"{counted(made, 'value')} told; {spent(study)}; next: {typed('best')}")

@@ -61,6 +61,8 @@ def ask(study: Study, count: int | None, pending: bool, output: str, overwrite: 
     The file has a row for each trial, with an empty column `reward` to fill in. It can be edited by any spreadsheet;
     `bestarm tell plate1.csv` takes it back in.
     """
+    if pending and count is not None:
+        raise click.UsageError("--pending writes all trials that are out: it goes without -n")
     go_on = "ask --pending writes the trials that are out"
     with Output(output, overwrite) as file, accounted(study, go_on):
         failures = len(study.state.troubles)
@@ -128,7 +130,6 @@ def import_(study: Study, results_file: str, style: str, **how: Any) -> None:
 
     They inform the answer and cost nothing. The same file twice counts once.
     """
-    how["source"] = how["source"] or "import"
     _take(study, import_file, results_file, style, how)
 
 
@@ -136,6 +137,7 @@ def _take(study: Study, take: Callable[..., Received], path: str, style: str, ho
     data, name = read_bytes(path)
     before = set(study.state.changes)
     go_on = "tell the file again, what is kept of it counts once"
+    how["source"] = how["source"] or how["as_"] or name
     with accounted(study, go_on):
         try:
             got = take(study, data, name, **how)

@@ -19,12 +19,14 @@ from bestarm.cli.options import (
     spent,
     typed,
 )  # fmt: skip
+from bestarm.errors import InputError
 from bestarm.study import Study
 from bestarm.study.candidates import more_arms
 from bestarm.study.corrections import label
 from bestarm.study.results import result_of
 from bestarm.study.sheets import timed
 from bestarm.study.table import COLUMNS
+from bestarm.study.trials import number_of
 
 NUMBERS = {"ignore_unknown_options": True}  # -1.5 is a value, not options
 
@@ -87,10 +89,10 @@ def exclude(
 ) -> None:  # fmt: skip
     """Let results not count: `bestarm exclude T0004 T0007 --why "wrong buffer"`.
 
-    They are named (T0003-T0008 stands for six), or chosen by arm, source and time together. Their pulls stay spent and
-    are not asked again, unless with --again.
+    They are named (T0003-T0008 stands for those of the six that have a result), or chosen by arm, source and time
+    together. Their pulls stay spent and are not asked again, unless with --again.
     """
-    wanted, before = named(study.sync(), trials), set(study.state.changes)
+    wanted, before = _with_results(study, trials), set(study.state.changes)
     count = study.exclude(wanted, arm=arm, by=by, since=since, again=again, why=why, source=source)
     say(f"{counted(count, 'result')} excluded; {int(study.state.total)} count, {spent(study)}")
     if count and again:
@@ -108,7 +110,7 @@ def exclude(
 @of_study
 def restore(study: Study, trials: tuple[str, ...], why: str, source: str | None) -> None:
     """Let excluded results count again: `bestarm restore T0004`."""
-    wanted, before = named(study.sync(), trials), set(study.state.changes)
+    wanted, before = _with_results(study, trials), set(study.state.changes)
     count = study.restore(wanted, why=why, source=source)
     say(f"{counted(count, 'result')} restored; {int(study.state.total)} count")
     say_undo(study, before)
@@ -199,6 +201,24 @@ def raise_budget(study: Study, budget: float, why: str, source: str | None) -> N
     study.raise_budget(budget, why=why, source=source)
     go_on = finished_by_hand(study) or f"next: {typed('ask')}"
     say(f"the budget is {study.state.budget:.10g}, it was {before:.10g}; {spent(study)}; {go_on}")
+
+
+def _with_results(study: Study, texts: Sequence[str]) -> list[str]:
+    """Return the results that are named; trials of a range that have none are passed over, and named."""
+    found, without = list[str](), list[str]()
+    state = study.sync()
+    for text in texts:
+        some = named(state, [text])
+        there = [one for one in some if some == [text] or number_of(one) in state.results]
+        found += there
+        without += [one for one in some if one not in set(there)]
+    if without:
+        many = f" and {len(without) - 3} more" if len(without) > 3 else ""
+        said = f"{', '.join(without[:3])}{many} {'has' if len(without) == 1 else 'have'} no result"
+        if not found:
+            raise InputError(f"{said}: there is nothing to put right")
+        say(f"{said}, and {'is' if len(without) == 1 else 'are'} passed over")
+    return found
 
 
 def _racing(study: Study) -> str:

@@ -138,7 +138,8 @@ def on_the_line(key: str) -> str | None:
 
 def say_undo(study: Study, before: Iterable[int]) -> None:
     """Say how the changes are taken back that were written since."""
-    numbers = sorted(set(study.state.changes) - set(before))
+    changes = study.state.changes
+    numbers = sorted(number for number in set(changes) - set(before) if not changes[number].again)
     if numbers:
         ways = " and ".join(f"`{typed('undo', str(number))}`" for number in numbers[::-1])
         say(f"{ways} take{'s' if len(numbers) == 1 else ''} that back")

@@ -11,7 +11,7 @@ from bestarm import plugins
 from bestarm.cli.app import FORMAT, main, print_table, say
 from bestarm.cli.options import ALLOW, STORAGE, STUDY, counted, on_the_line, spent, the_name, typed, warnings_said
 from bestarm.cli.tables import reading, table_options
-from bestarm.errors import BestArmError, BestArmWarning, InputError
+from bestarm.errors import BestArmError, BestArmWarning, InputError, StorageError
 from bestarm.study import Storage, Study, create_study, delete_study, load_study, open_storage
 from bestarm.study.copying import copy_study, upgrade_storage
 from bestarm.study.doctor import examine
@@ -105,6 +105,12 @@ def _successor(name: str, place: Storage, old: Study, asked: dict[str, Any], giv
     )  # fmt: skip
     left = "" if "budget" in given else f"; its budget is what is left, {old.name!r} has {spent(old)}"
     say(f"{counted(int(study.state.total), 'result')} of {old.name!r} taken along, which cost nothing{left}")
+    out = len(old.state.open_trials())
+    if out:
+        say(
+            f"{counted(out, 'trial')} of {old.name!r} {'is' if out == 1 else 'are'} out: tell what comes of them to "
+            f"{old.name!r}; this command once more, with --if-exists load, takes it along"
+        )
     return study
 
 
@@ -136,7 +142,7 @@ def _row(study: Study) -> dict[str, Any]:
         "study": study.name, "arms": sum(state.present), "policy": state.first.get("policy_name", "a policy"),
         "budget": state.budget, "spent": state.used, "results": int(state.total), "pending": len(state.open_trials()),
         "failed": len(state.failures), "state": "over" if state.over else f"round {max(state.rounds, 1)}",
-        "ahead": study.best_arm,
+        "ahead": study.best_arm if state.total else "-",
     }  # fmt: skip
 
 
@@ -216,6 +222,10 @@ def doctor(out: str | None, name: str | None, storage: str, style: str) -> None:
 
 
 def _salvage(place: Storage, damaged: list[str], out: str) -> None:
+    try:
+        place.names()
+    except BestArmError as error:
+        raise StorageError(f"nothing of {place.place} can be salvaged, since it cannot be opened: {error}") from error
     if not damaged:
         say("no study is damaged, so nothing was written")
     target = open_storage(out)

@@ -1,14 +1,16 @@
 """What `ask` writes: the next slice of the current round, or the next question of the policy. Nothing here writes."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from bestarm.errors import InputError
 from bestarm.numbers import whole
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.plans import size_of
-from bestarm.study.rounds import spread
-from bestarm.study.state import StudyState
+from bestarm.study.rounds import Round, spread
+from bestarm.study.state import CENT, StudyState
 from bestarm.study.storage import Record
 
 TROUBLES = 3  # failures of a policy after which arms are spread evenly
@@ -38,10 +40,17 @@ def records(driver: Driver, state: StudyState, n: int | None, more: Record) -> l
         size = size_of(state, n)
         taken |= {} if size == size_of(state) else {"batch": size}
     count = min(most or length, length - start)
-    if not count:
-        return []
+    if state.round is not None and not (count := _paid(state, state.round, count)):
+        stuck = start < length and not state.open_trials()
+        return [{"kind": "close", "round": state.round.number}] if stuck else []
     wells = {"wells": more["wells"][:count]} if "wells" in more else {}
     return [{**taken, "start": start, "first": state.handed + 1, "count": count, **more, **wells}]
+
+
+def _paid(state: StudyState, now: Round, count: int) -> int:
+    """Return how many of the next slots what is left pays for: a result that came late may have taken their price."""
+    prices = accumulate(state.price(arm) for arm in now.plan[now.handed : now.handed + count])
+    return bisect_right(list(prices), state.left + (0.0 if state.cost is None else CENT * state.budget))
 
 
 def _joins_the_next(state: StudyState, plate: int | None) -> bool:

@@ -27,7 +27,8 @@ def write_batch(study: Study, batch: Batch, file: IO[str]) -> None:
     file.write(_line(["trial", *(["well"] if wells else []), "arm", *own, "reward"]))
     for trial in batch:
         place = state.places[trial.arm]
-        cells = [column[place] if place < len(column) else "" for column in own.values()]  # added arms have none
+        row = state.added.get(place, {})  # of arms that were added later
+        cells = [str(column[place] if place < len(column) else row.get(name, "")) for name, column in own.items()]
         file.write(_line([trial.id, *([wells.get(trial.id, "")] if wells else []), trial.arm, *cells, ""]))
 
 

@@ -18,7 +18,10 @@ ADDED = "was added later and has no row in the table the study keeps: give a tab
 def arms_of(state: StudyState) -> Arms:
     """Return the arms of a study as they are, those added later among them."""
     kept = state.first["arms"]
-    table = {name: [*cells, *[""] * (len(state.ids) - len(cells))] for name, cells in _table(state).items()}
+    table = {
+        name: [*cells, *(str(state.added.get(arm, {}).get(name, "")) for arm in range(len(cells), len(state.ids)))]
+        for name, cells in _table(state).items()
+    }
     cost = None if state.cost is None else np.array(state.cost, dtype=np.float64)
     features = np.array(state.features, dtype=np.float64)
     return Arms(tuple(state.ids), features, tuple(state.names), Encoding.from_dict(kept["encoding"]), cost, (), table)

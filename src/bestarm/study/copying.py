@@ -135,7 +135,10 @@ def upgrade_storage(storage: Any, copy: Any = None) -> tuple[list[str], str]:
     with a warning.
     """
     place = open_storage(storage)
-    old = [log for log in (Log(name, place) for name in place.names()) if _is_old(log)]
+    names = place.names()
+    if not names:
+        raise StorageError(f"there is no study in {place.place}; is it the right place?")
+    old = [log for log in (Log(name, place) for name in names) if _is_old(log)]
     if not old:
         return [], ""
     path = getattr(place, "path", None)

@@ -35,6 +35,7 @@ class Outcome(NamedTuple):
     attempt: int
     value: Any = None
     error: BaseException | None = None
+    adrift: bool = False  # given up, though it runs on and may still give a value
 
 
 class Course:
@@ -67,6 +68,8 @@ class Course:
         self.held: set[str] = set()  # trials that were ever in `ready`
         self.tries: dict[str, Tries] = {}
         self.unlucky: Counter[str] = Counter()  # by arm, failed trials since the last value
+        self.failed: set[str] = set()  # trials, for good
+        self.adrift: dict[int, Trial] = {}  # by attempt, what was given up and runs on
 
     def start(self) -> None:
         """Join the study, unless it is over."""
@@ -128,6 +131,10 @@ class Course:
         """Receive what came of trials that were begun."""
         for outcome in outcomes:
             name = outcome.trial.id
+            if outcome.adrift:
+                self.adrift[outcome.attempt] = outcome.trial
+            else:
+                self.adrift.pop(outcome.attempt, None)
             if outcome.error is None:
                 self.flying.pop(name, None)
                 self._came(outcome.trial, outcome.value)
@@ -187,6 +194,13 @@ class Course:
             self.looked = True
             if self.ready:
                 return
+        owed = self._owed()
+        if owed:
+            state = self.study.state
+            short = min(short, int((state.left - owed) / min(map(state.price, state.in_race))))
+        if short < 1:
+            self._end_with_what_is_adrift(owed)
+            return
         batch = self.study.ask(short, runner=self.life.runner, lease=self.life.lease)
         if batch:
             self._hold(batch)
@@ -195,6 +209,19 @@ class Course:
             self.over = not (self.flying or self.waiting or self.ready)
         else:
             self._take_over()
+
+    def _owed(self) -> float:
+        """Return the price of failed trials whose pulls run on: their values take it again when they come."""
+        state, trials = self.study.state, {trial.id: trial for trial in self.adrift.values()}
+        return sum(state.price(state.places[trials[name].arm]) for name in self.failed.intersection(trials))
+
+    def _end_with_what_is_adrift(self, owed: float) -> None:
+        """End the run where nothing else is under way: who was given up may never come back."""
+        if not (self.flying or self.waiting or self.ready):
+            self._stop(PullError(
+                f"pulls that took too long still run, and {owed:g} of the budget is kept for what they give; run again "
+                "when they have ended, or with a longer timeout"
+            ))  # fmt: skip
 
     def _take_over(self) -> None:
         """Take over the open trials of those that have gone, and find those held without having been begun."""
@@ -236,7 +263,8 @@ class Course:
             return
         self.outbox.values.setdefault(trial.id, (trial, one))
         self.tries.pop(trial.id, None)
-        self.unlucky.pop(trial.arm, None)
+        if trial.id not in self.failed:  # a value that comes too late is no sign that the next one will not
+            self.unlucky.pop(trial.arm, None)
 
     def _broke(self, trial: Trial, error: BaseException, value: Any) -> None:
         """Count a failed attempt; the trial is tried again, or failed for good."""
@@ -263,6 +291,7 @@ class Course:
         """Fail a trial for good; an arm that only fails ends the run."""
         log.warning("trial %s of arm %r failed: %s", trial.id, trial.arm, reason)
         self.tries.pop(trial.id, None)
+        self.failed.add(trial.id)
         self.unlucky[trial.arm] += 1
         if self.unlucky[trial.arm] < PATIENCE:
             self.outbox.failures[trial.id] = trial, reason

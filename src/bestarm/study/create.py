@@ -114,14 +114,14 @@ def load_study(
     try:
         return Study(study_name, place, [allow] if isinstance(allow, str) else allow, arms)
     except StorageError:
-        _known(study_name, place)
+        _known(study_name, storage, place)
         raise
 
 
 def delete_study(study_name: str, storage: Place = None) -> None:
     """Forget a study and all its results."""
     place = _open(storage)
-    _known(study_name, place)
+    _known(study_name, storage, place)
     place.delete(study_name)
 
 
@@ -142,11 +142,13 @@ def _open(storage: Place) -> Storage:
     return open_storage(storage if storage is not None else os.environ.get("BESTARM_STORAGE"))
 
 
-def _known(name: str, place: Storage) -> None:
+def _known(name: str, storage: Place, place: Storage) -> None:
     names = place.names()
     if name not in names:
         if not names:
-            raise StorageError(f"there is no study {name!r} here; there is none at all")
+            said = storage is not None or os.environ.get("BESTARM_STORAGE")
+            way = "" if said else "; say where studies are kept: storage=, or set BESTARM_STORAGE"
+            raise StorageError(f"there is no study {name!r} here; there is none at all{way}")
         raise UnknownNameError("study", name, names)
 
 

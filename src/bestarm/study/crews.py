@@ -84,7 +84,7 @@ class Threads:
             pass
         for outcome in found:
             self.deadlines.end(outcome.attempt)
-        return found + self.deadlines.late()
+        return found + [outcome._replace(adrift=True) for outcome in self.deadlines.late()]
 
 
 class Tasks:

@@ -9,6 +9,7 @@ from bestarm.study.corrections import label, outliers
 from bestarm.study.evidence import times
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Storage
+from bestarm.study.storage.records import WAY_OUT, Remark
 from bestarm.study.study import Study
 
 
@@ -24,7 +25,7 @@ class Finding:
 def examine(storage: Storage) -> list[Finding]:
     """Read every study of a storage from its first record to its last, and say what was found."""
     try:
-        found = [Finding("", True, note) for note in storage.notes()]
+        found = [Finding("", not isinstance(note, Remark), note) for note in storage.notes()]
         names = storage.names()
     except BestArmError as error:
         return [Finding("", True, f"{error}; restore the file from a copy, or name another storage")]
@@ -40,7 +41,7 @@ def _study(name: str, storage: Storage) -> list[Finding]:
     try:
         study = Study(name, storage)
     except BestArmError as error:
-        return [*_damage(name, storage), Finding(name, True, f"{error}; {_what_to_do(name, storage)}")]
+        return [*_damage(name, storage), Finding(name, True, f"{error}{_what_to_do(str(error))}")]
     return [Finding(name, False, line) for line in (*_standing(study), *_reminders(study))]
 
 
@@ -54,8 +55,9 @@ def _damage(name: str, storage: Storage) -> Iterator[Finding]:
         yield Finding(name, True, str(error))
 
 
-def _what_to_do(name: str, storage: Storage) -> str:
-    way = "`bestarm doctor --salvage OUT` writes what is whole into a new log"
+def _what_to_do(said: str) -> str:
+    """Return what to do about a study that cannot be read, unless that was said."""
+    way = "" if WAY_OUT in said else f"; {WAY_OUT}"
     return f"{way}; this bestarm reads logs up to version {VERSION}"
 
 
@@ -63,16 +65,19 @@ def _standing(study: Study) -> Iterator[str]:
     state = study.state
     standing = "over" if state.over else f"round {max(state.rounds, 1)}"
     told = f"{state.records} records, {int(state.total)} results"
-    yield f"{told}, {state.used:g} of {state.budget:g} spent, {standing}; ahead: {study.best_arm}"
+    ahead = study.best_arm if state.total else "nothing yet"
+    yield f"{told}, {state.used:g} of {state.budget:g} spent, {standing}; ahead: {ahead}"
     if state.version < VERSION:
         yield f"its log is of version {state.version}; `bestarm upgrade` makes it version {VERSION}, after a copy"
     out = state.open_trials()
     if out:
         asked = [one["time"] for one in study.storage.read(study.name) if one["kind"] == "ask"]
         days = (time.time() - asked[-1]) / 86400
-        yield f"{len(out)} trials are out, the last asked {days:.1f} days ago; `ask --pending` lists them"
+        are = "1 trial is" if len(out) == 1 else f"{len(out)} trials are"
+        yield f"{are} out, the last asked {days:.1f} days ago; `ask --pending` lists them"
     if state.failures:
-        yield f"{len(state.failures)} trials failed, the last because: {state.failures[-1]['reason']}"
+        trials = "1 trial" if len(state.failures) == 1 else f"{len(state.failures)} trials"
+        yield f"{trials} failed, the last because: {state.failures[-1]['reason']}"
 
 
 def _reminders(study: Study) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The rows of a file of results, sorted by what they name: a trial, a key, or only an arm. Nothing here writes."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,7 @@ from bestarm.study.results import locate, old_trial, usable
 from bestarm.study.sheets import Row, number, plain
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
-from bestarm.study.trials import WRITTEN, id_of
+from bestarm.study.trials import WRITTEN, id_of, number_of
 
 T = TypeVar("T")
 
@@ -57,6 +58,7 @@ class Entries:
                 self._settle(name, given)
             except InputError as error:
                 self.problems.append((given[-1].row.line, str(error)))
+        self._find_trials([row for row in rows if row.measured and not row.trial])
         self.problems.sort(key=lambda problem: problem[0])
 
     @property
@@ -81,6 +83,20 @@ class Entries:
             self.blank += 1
             if row.trial:
                 self._trial(row)
+
+    def _find_trials(self, rows: Sequence[Row]) -> None:
+        """Refuse rows that name their trials where nobody looks: they would count as results nobody asked for."""
+        found = Counter(column for row in rows for column, cell in row.others if self._is_of(cell, row.arm))
+        column, times = found.most_common(1)[0] if found else ("", 0)
+        if times and 2 * times >= len(rows):
+            way = "tell the file, with that column called 'trial'" if self.imported else "call that column 'trial'"
+            what = f"column {column!r} holds ids of this study's trials, and each of these results would count beside"
+            self.problems.append((1, f"{what} its trial: {way}; if they are ids of something else, leave it out"))
+
+    def _is_of(self, cell: str, arm: str) -> bool:
+        """Whether a cell is the id of a trial of an arm."""
+        trial = number_of(cell) or 0
+        return 0 < trial <= self.state.handed and self.state.ids[self.state.arm_of(trial)].strip() == arm
 
     def _measured(self, row: Row, value: float) -> None:
         if row.trial:

@@ -251,6 +251,24 @@ def _notes(state: StudyState, parcel: Parcel, way: Way) -> list[str]:
         *listed([_far(state, one) for one in far]),
         *listed([f"{label(one.name)} is excluded, and stays so: bestarm restore {quoted(one)}" for one in silent]),
         *([] if way.imported else _unanswered(state, written)),
+        *_twin(state, parcel.content),
+    ]
+
+
+def _twin(state: StudyState, content: Content | None) -> list[str]:
+    """Return a note where another file said the same: its results count twice now."""
+    if content is None or not content.new:
+        return []
+    others = (name for name, told in state.files.items() if told.digest == content.digest and name != content.name)
+    other = next(others, None)
+    mine = [state.results[id] for id in state.files[content.name].ids]
+    if other is None:
+        return []
+    source = mine[0].source
+    alone = source and sum(one.source == source for one in state.told) == len(mine)
+    which = f"--source {shlex.quote(source)}" if alone else " ".join(map(quoted, mine[:3])) + " ..." * (len(mine) > 3)
+    return [
+        f"{content.name} says the same as {other}, and both count; if it is a copy: bestarm exclude {which} --why copy"
     ]
 
 

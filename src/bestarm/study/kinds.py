@@ -171,6 +171,7 @@ def _tell_other(state: StudyState, record: Record, one: Record, file: str) -> in
     state.count(result)
     if result.cost is not None:
         state.used += float(result.cost) - sum(trial not in state.refunded for trial in trials) * state.price(arm)
+        state.refunded.difference_update(trials)
     return name
 
 
@@ -223,6 +224,7 @@ def arms(state: StudyState, record: Record) -> None:
     gone = tuple(arm for arm in record.get("withdrawn", ()) if _withdraw(state, arm))
     new = [arm for arm in record.get("added", ()) if arm["id"] not in state.places]  # else somebody was faster
     state.add(*([arm.get(key) for arm in new] for key in ("id", "features", "cost")))
+    state.added.update((state.places[arm["id"]], arm["row"]) for arm in new if isinstance(arm.get("row"), dict))
     if gone:
         state.changes[state.records] = Change("withdraw", gone, why=str(record.get("why", "")))
     if gone or new:

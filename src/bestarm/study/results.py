@@ -109,6 +109,12 @@ def extras(state: StudyState, arm: str, values: Any, id: str | None = None, aske
         own_id(id)
         if len(given) != 1:
             raise InputError(f"an id names one result; {len(given)} values given")
+    before = state.results.get(id or "")
+    if before is not None and before.arm != where:
+        raise InputError(
+            f"result {id!r} is of arm {state.ids[before.arm]!r} in the log; given {arm!r}: exclude that one, and give "
+            "this one another id"
+        )
     return [
         {"id": id or f"extra-{uuid.uuid4().hex}", "arm": where, "value": usable(state, value, place)}
         for value in given
@@ -175,19 +181,36 @@ def unseen(state: StudyState, results: Iterable[Record]) -> list[Record]:
 
 def telling(state: StudyState, results: Iterable[Record]) -> list[Record]:
     """Return the record that tells what is new of some results."""
-    new = unseen(state, results)
+    new = priced(state, unseen(state, results))
     return [{"kind": "tell", "results": new}] if new else []
+
+
+def priced(state: StudyState, new: Iterable[Record]) -> list[Record]:
+    """Return new results; those of trials whose price came back take it again, if what is left pays for it."""
+    left, found = state.left, list[Record]()
+    for one in new:
+        trials = trials_of(one) if state.refunded else []
+        price = sum(state.price(one["arm"]) for trial in trials if trial in state.refunded)
+        if 0 < price <= left:
+            left -= price
+            one = {**one, "cost": len(trials) * state.price(one["arm"])}
+        found.append(one)
+    return found
 
 
 def alone(records: Iterable[Record]) -> bool:
     """Return whether records hold only for the state they were made for.
 
     Results of single trials hold in any: the first that is told counts. A sum cannot be taken apart, nor can a file
-    that says only which arms its results are of.
+    that says only which arms its results are of; and what takes a price rests on what is left of the budget.
     """
     return not all(
         record["kind"] == "fail"
-        or (record["kind"] == "tell" and "file" not in record and not any("trials" in one for one in record["results"]))
+        or (
+            record["kind"] == "tell"
+            and "file" not in record
+            and not any("trials" in one or "cost" in one for one in record["results"])
+        )
         for record in records
     )
 

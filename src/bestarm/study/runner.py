@@ -48,7 +48,9 @@ def run(
     `retries` times more, after `backoff` seconds, then twice as many, and so on; meanwhile others are made. Then the
     trial is failed with the reason; an arm that fails three trials in a row ends the run. A wait that the exception
     asks for, as `retry_after` or among the headers of its response, is kept to. (A thread cannot be stopped: one that
-    took too long runs on, and its value is used if it is the first to come.) At most `per_second` pulls begin a second.
+    took too long runs on, and its value is used if it is the first to come. One that comes when its trial has failed is
+    kept and paid for: no more trials are begun than the budget has beside those.) At most `per_second` pulls begin a
+    second.
 
     A value that cannot be told is told again until the storage's timeout, and else named in the error. After Ctrl-C
     nothing new is begun and what is under way is waited for; a second one, or SIGTERM, does not wait.

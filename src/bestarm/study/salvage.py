@@ -1,25 +1,30 @@
-"""What is whole of a damaged study, written into a new log; results whose trials are lost come along as extras."""
+"""What is whole of a damaged study, written into a new log.
 
-from collections.abc import Iterable
+A trial keeps its number and its price though the record that handed it out is lost: whoever tells its result, now or
+once more, tells that trial's. What was asked of which arm stands in the results too.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bestarm.errors import InputError, StorageError
 from bestarm.study import fold
 from bestarm.study.plans import affordable, begin_of
-from bestarm.study.results import names_of
-from bestarm.study.rounds import as_ranges, ranges
-from bestarm.study.state import VERSION, StudyState
+from bestarm.study.results import names_of, trials_of
+from bestarm.study.rounds import as_ranges, spread
+from bestarm.study.state import CENT, VERSION, StudyState
 from bestarm.study.storage import Record, open_storage
 from bestarm.study.trials import id_of
 
-LOST = "salvaged-"  # begins the ids of results whose trials are lost
+LOST = "salvaged-"  # begins the ids of results of version 1
+NAMING = ("tell", "amend", "fail", "hand-back", "exclude", "restore", "takeover")  # trials
 
 
 def salvage(name: str, storage: Any, to: Any, as_: str | None = None) -> list[str]:
     """Write what is whole of a study into a new log, and return what was left out and why, a sentence each."""
     place, target, new = open_storage(storage), open_storage(to), as_ or name
-    found = place.salvage(name)
+    found, left_out = _in_order(place.salvage(name))
     if not found:
         raise StorageError(f"there is no study {name!r} in {place.place}")
     if new in target.names():
@@ -30,31 +35,47 @@ def salvage(name: str, storage: Any, to: Any, as_: str | None = None) -> list[st
         raise StorageError(
             f"{place.place}: the first record of {name!r} says what the study is, and it is lost: {said}"
         )
-    saving = Saving(StudyState(folder=place.folder), old=first.get("version") == 1)
+    old = first.get("version") == 1
+    saving = Saving(StudyState(folder=place.folder), old, free=old, left_out=left_out)
     whole = [*saving.all(found)]
-    if first.get("version") == 1:
+    if old:
         saving.left_out.append("what was asked in version 1: its results are kept, but count for nothing spent")
     target.create(new, whole[0])
     target.append(new, whole[1:])
     return saving.left_out
 
 
+def _in_order(found: Iterable[tuple[int, Record | str]]) -> tuple[list[tuple[int, Record | str]], list[str]]:
+    """Return records in the order of their numbers, each once, and what is left out so; a whole one is not missing."""
+    whole: dict[int, Record | str] = {}
+    wrong = []
+    for number, one in found:
+        before = whole.get(number)
+        if before is None or (isinstance(before, str) and not isinstance(one, str)):
+            whole[number] = one
+        elif not isinstance(one, str) and one != before:
+            wrong.append(f"record {number} is there twice, with different contents: the first one is kept")
+    return sorted(whole.items(), key=lambda item: item[0]), wrong
+
+
 @dataclass
 class Saving:
-    """Records taken over one by one, with the numbers they have in the new log."""
+    """Records taken over one by one. Trials keep numbers and price; rounds and records are numbered anew."""
 
     state: StudyState
     old: bool = False  # of version 1, so far
+    free: bool = False  # what lost its arm is refunded
     left_out: list[str] = field(default_factory=list)
-    trials: dict[int, int] = field(default_factory=dict)  # numbers here, by those there
-    asked: dict[int, int] = field(default_factory=dict)  # the first trial of an ask there, by the one here
-    rounds: dict[int, int] = field(default_factory=dict)
+    rounds: dict[int, int] = field(default_factory=dict)  # numbers here, by those there
+    plans: dict[int, Sequence[int]] = field(default_factory=dict)  # arms there, by round there
+    known: dict[int, int] = field(default_factory=dict)  # arms there, by trial
     numbers: dict[int, int] = field(default_factory=dict)  # of records
-    next_trial: int = 1  # there
     arms: dict[int, int] = field(default_factory=dict)  # numbers here, by those there
 
-    def all(self, found: Iterable[tuple[int, Record | str]]) -> Iterable[Record]:
+    def all(self, found: Sequence[tuple[int, Record | str]]) -> Iterable[Record]:
         """Give the records of the new log."""
+        for _, record in found:
+            self._learn(record if isinstance(record, dict) else {})
         expected = 0
         for number, record in found:
             if number > expected:
@@ -70,9 +91,6 @@ class Saving:
                 except fold.MISREAD as error:
                     self._lose(f"record {number} {fold.trouble(kept, error)}")
                     continue
-                if kept["kind"] == "ask":
-                    there = self.asked[kept["first"]]
-                    self.trials.update({there + i: kept["first"] + i for i in range(kept["count"])})
                 self.numbers[number] = self.state.records
                 self.state.records += 1
                 self.state.recount()
@@ -81,71 +99,133 @@ class Saving:
     def _lose(self, why: str) -> None:
         self.left_out.append(why)
 
-    def _kept(self, number: int, record: Record) -> list[Record]:
-        """Return what goes into the new log in place of a record."""
+    def _learn(self, record: Record) -> None:
+        """Note of which arms trials are: the record by which they were handed out may be lost."""
+        if record.get("kind") == "ask" and "plan" in record:
+            self.plans[record["round"]] = spread(record["plan"])
+        if record.get("kind") == "ask" and "first" in record:
+            mine = self.plans.get(record["round"], ())[record["start"] : record["start"] + record["count"]]
+            self.known |= dict(enumerate(mine, record["first"]))
+        for one in record["results"] if record.get("kind") in ("tell", "amend") else [record]:
+            self.known |= dict.fromkeys(trials_of(one), one["arm"]) if "arm" in one else {}
+
+    def _kept(self, number: int, record: Record) -> Iterator[Record]:
+        """Give what goes into the new log in place of a record."""
         kind = record["kind"]
         if self.old:
-            return self._of_version_1(number, record)
+            yield from self._of_version_1(record)
+            return
         if kind == "create":
             self.arms = {arm: arm for arm in range(_size(record["arms"]))}
-        if kind == "arms":
-            return [self._arms(record)]
         if kind == "ask":
-            return self._ask(number, record)
-        if kind in ("tell", "amend"):
+            yield from self._ask(number, record)
+            return
+        if kind in NAMING:
+            named = [trial for one in record.get("results", [record]) for trial in trials_of(one)]
+            yield from self._handed(max(named, default=0), record)
+        if kind == "arms":
+            yield self._arms(record)
+        elif kind in ("tell", "amend"):
             results = [new for new in (self._result(one, kind) for one in record["results"]) if new]
-            if len(results) < len(record["results"]):
-                self._lose(
-                    f"record {number}: {len(record['results']) - len(results)} results have lost their trials or arms"
-                )
-            return [{**record, "results": results}] if results else []
-        if kind in ("fail", "hand-back", "exclude", "restore", "takeover", "close", "undo", "end"):
+            lost = len(record["results"]) - len(results)
+            if lost:
+                self._lose(f"record {number}: {lost} results have lost their arms, or what they put right")
+            yield from [{**record, "results": results}] if results else []
+        elif kind in ("fail", "exclude", "restore", "close", "undo", "end"):
             try:
-                return [self._renumbered(record)]
+                yield self._renumbered(record)
             except KeyError:
                 self._lose(f"record {number}, {kind!r}, is about something that is lost")
-                return []
-        return [record]
+        else:
+            yield record
 
-    def _of_version_1(self, number: int, record: Record) -> list[Record]:
+    def _of_version_1(self, record: Record) -> Iterator[Record]:
         """Version 1 begins anew in version 2, with all its results as extras."""
-        if record["kind"] == "create":
-            return [{**record, "version": VERSION}]
-        if record["kind"] == "upgrade":
+        kind = record["kind"]
+        if kind == "create":
+            self.arms = {arm: arm for arm in range(_size(record["arms"]))}
+            yield {**record, "version": VERSION}
+        elif kind == "upgrade":
             self.old = False
-            return []
-        if record["kind"] == "tell":
-            return [{**record, "results": [{"id": self._extra(str(one["id"])), **_said(one), "arm": one["arm"]}
-                                           for one in record["results"]]}]  # fmt: skip
-        return [record] if record["kind"] in ("arms", "budget") else []
+        elif kind == "tell":
+            results = [{"id": f"{LOST}{one['id']}", **_said(one), "arm": one["arm"]} for one in record["results"]]
+            yield {**record, "results": results}
+        elif kind in ("arms", "budget"):
+            yield self._arms(record) if kind == "arms" else record
 
-    def _ask(self, number: int, record: Record) -> list[Record]:
-        round_, start, first = record["round"], record["start"], record["first"]
-        lost = first - self.next_trial
-        self.next_trial = first + record["count"]
-        begins = "plan" in record
-        now = self.state.round
-        before: list[Record] = []
-        if begins:
-            if any(arm not in self.arms for arm, _ in record["plan"]):
-                self._lose(f"record {number}: its plan has arms that are lost")
-                return []
-            record = {**record, "plan": [[self.arms[arm], times] for arm, times in record["plan"]]}
+    def _ask(self, number: int, record: Record) -> Iterator[Record]:
+        round_, start, first, count = (record[key] for key in ("round", "start", "first", "count"))
+        yield from self._handed(first - 1, record)
+        now, pairs = self.state.round, record.get("plan")
+        if pairs is not None and all(arm in self.arms for arm, _ in pairs):
             if now is not None:
-                before = [{"kind": "close", "time": record["time"], "round": now.number}]
+                yield {"kind": "close", "time": record["time"], "round": now.number}
             self.rounds[round_] = self.state.rounds
-            if self.state.epoch is None and "begin" not in record:
-                record = {**record, "begin": begin_of(self.state, max(1, affordable(self.state)))}
-        elif now is None or self.rounds.get(round_) != now.number or start - now.handed > lost or start < now.handed:
-            self._lose(f"record {number}: the plan of its {record['count']} trials is lost")
-            return []
-        gap = 0 if begins or now is None else start - now.handed
-        new = self.state.handed + 1
-        if gap:  # the plan is known, so the ask that is lost can be written again
-            again = {"kind": "ask", "time": record["time"], "round": self.rounds[round_], "start": start - gap}
-            before.append({**again, "first": new, "count": gap})
-        self.asked |= {new: first - gap, new + gap: first}
-        return [*before, {**record, "round": self.rounds[round_], "first": new + gap}]
+            plan = [[self.arms[arm], times] for arm, times in pairs]
+            yield from self._paid(spread(plan)[:count], record, spread(plan))
+            record = {**record, "plan": plan, "round": self.state.rounds}
+            if "begin" not in record and (self.state.epoch is None or self._made_up):
+                record["begin"] = begin_of(self.state, max(1, affordable(self.state)))
+            yield record
+        elif now is not None and self.rounds.get(round_) == now.number and start == now.handed:
+            yield from self._paid(now.plan[start : start + count], record)
+            yield {**record, "round": now.number}
+        else:
+            self._lose(f"record {number}: the plan of its {count} trials is lost; they keep their numbers and price")
+            yield from self._handed(first + count - 1, record)
+
+    @property
+    def _made_up(self) -> bool:
+        """Whether the current round's plan was made here, of what the results say."""
+        epoch = self.state.epoch
+        return epoch is not None and bool((self.state.history[epoch].begin or {}).get("evenly"))
+
+    def _handed(self, last: int, record: Record) -> Iterator[Record]:
+        """Hand out again, up to a trial, what was handed out in records that are lost."""
+        first, now = self.state.handed + 1, self.state.round
+        trials = range(first, last + 1)
+        if not trials:
+            return
+        arms = [self.arms.get(self.known.get(trial, -1)) for trial in trials]
+        again: Record = {"kind": "ask", "time": record["time"], "first": first, "count": len(trials)}
+        rest = [] if now is None else now.plan[now.handed : now.handed + len(trials)].tolist()
+        if (
+            now is not None
+            and len(rest) == len(trials)
+            and all(a in (None, b) for a, b in zip(arms, rest, strict=True))
+        ):
+            yield from self._paid(rest, record)
+            yield {**again, "round": now.number, "start": now.handed}
+            return
+        if now is not None:
+            yield {"kind": "close", "time": record["time"], "round": now.number}
+        some = self.state.in_race[0]
+        plan = [some if arm is None else arm for arm in arms]
+        yield from self._paid(plan, record)
+        begin = begin_of(self.state, 0, evenly=True)
+        here = self.state.rounds
+        yield {**again, "round": here, "start": 0, "plan": [[arm, 1] for arm in plan], "begin": begin}
+        yield from self._nobodys([trial for trial, arm in zip(trials, arms, strict=True) if arm is None], record, some)
+
+    def _nobodys(self, trials: Sequence[int], record: Record, arm: int) -> Iterator[Record]:
+        """Give up trials of which nobody knows the arms."""
+        if not trials:
+            return
+        if self.free:  # so that the refund asks for nothing again
+            yield {"kind": "close", "time": record["time"], "round": self.state.rounds - 1}
+        names = [id_of(low) if low == high else f"{id_of(low)} to {id_of(high)}" for low, high in as_ranges(trials)]
+        said = f"of which arms {', '.join(names)} were: nothing counts for them by their numbers any more"
+        self._lose(said if self.free else f"{said}, and what they cost stays spent")
+        given_up = {"kind": "fail", "time": record["time"], "arm": arm, "reason": "its arm is lost"}
+        yield from ({**given_up, "trial": trial, "refund": self.free} for trial in trials)
+
+    def _paid(self, arms: Sequence[int], record: Record, plan: Sequence[int] = ()) -> Iterator[Record]:
+        """Raise the budget where what was handed out needs more: the record that raised it, or a refund, is lost."""
+        asked, planned = (sum(map(self.state.price, some)) for some in (arms, plan))
+        if asked > self.state.left or planned > self.state.budget * (1 + CENT):
+            budget = max(self.state.used + asked, planned)
+            self._lose(f"that more was spent than {self.state.budget:.10g}: the budget is {budget:.10g} now")
+            yield {"kind": "budget", "time": record["time"], "budget": budget}
 
     def _arms(self, record: Record) -> Record:
         """Return arms that come and go, numbered as here; what was added in a lost record is not there."""
@@ -156,53 +236,28 @@ class Saving:
         return {**record, **({"withdrawn": gone} if gone else {}), **({"first": here} if added else {})}
 
     def _result(self, one: Record, kind: str) -> Record | None:
-        """Return a result with its numbers in the new log, as an extra where its trial is lost; None if its arm is."""
-        if one["arm"] not in self.arms:
+        """Return a result with the number of its arm here; None if that is lost, or what it corrects."""
+        if one["arm"] not in self.arms or (kind == "amend" and names_of(one)[0] not in self.state.results):
             return None
-        one = {**one, "arm": self.arms[one["arm"]]}
-        names = names_of(one)
-        if "id" in one:
-            return one if kind == "tell" or one["id"] in self.state.results else None
-        if all(trial in self.trials for trial in names):
-            mine = [self.trials[trial] for trial in names]
-            if kind == "amend" and mine[0] not in self.state.results:
-                return None
-            where: Record = {"trial": mine[0]} if "trial" in one else {"trials": as_ranges(mine)}
-        else:
-            id = self._extra(id_of(names[0]))
-            if kind == "amend" and id not in self.state.results:
-                return None
-            where = {"id": id}
-        return {**where, **{key: value for key, value in one.items() if key not in ("trial", "trials")}}
-
-    @staticmethod
-    def _extra(id: str) -> str:
-        return f"{LOST}{id}"
+        return {**one, "arm": self.arms[one["arm"]]}
 
     def _renumbered(self, record: Record) -> Record:
         """Return a record with the numbers of the new log; KeyError where what it names is lost."""
-        new = dict(record)
-        if "trial" in record:
-            new["trial"] = self.trials[record["trial"]]
-        if "trials" in record:
-            known = {trial: self._name(trial) for trial in ranges(record["trials"])}
-            new["trials"] = as_ranges(name for name in known.values() if isinstance(name, int))
-            extra = [name for name in known.values() if isinstance(name, str)]
-            if extra:
-                new["ids"] = [*record.get("ids", ()), *extra]
-        if record["kind"] in ("close", "end"):
-            new["round"] = self.rounds[record["round"]] if record["kind"] == "close" else self.state.rounds
-        if record["kind"] == "undo":
+        kind, new = record["kind"], dict(record)
+        if kind == "fail":
+            new["arm"] = self.state.arm_of(record["trial"])
+        if kind in ("exclude", "restore"):
+            there = self.state.results
+            new["trials"] = as_ranges(trial for trial in trials_of(record) if trial in there)
+            new["ids"] = [id for id in record.get("ids", ()) if id in there]
+            new = {key: value for key, value in new.items() if key not in ("trials", "ids") or value}
+            if not ("trials" in new or "ids" in new):
+                raise KeyError
+        if kind in ("close", "end"):
+            new["round"] = self.rounds[record["round"]] if kind == "close" else self.state.rounds
+        if kind == "undo":
             new["record"] = self.numbers[record["record"]]
         return new
-
-    def _name(self, trial: int) -> int | str:
-        if trial in self.trials:
-            return self.trials[trial]
-        id = self._extra(id_of(trial))
-        if id not in self.state.results:
-            raise KeyError(trial)
-        return id
 
 
 def _said(one: Record) -> Record:

@@ -22,6 +22,7 @@ TAKEN_FOR = (
     rf"({MONTHS})[a-z]*[-/. ]?\d{{1,4}}|\d{{1,4}}[-/. ]?({MONTHS})[a-z]*([-/. ]\d{{2,4}})?",
     r"true|false",
 )
+LIKE_TRIAL = re.compile(r"[Tt]\d{4,18}", re.ASCII)
 CHANGED = re.compile("|".join(TAKEN_FOR), re.ASCII | re.IGNORECASE | re.DOTALL)
 
 
@@ -35,6 +36,7 @@ class Row:
     reward: str = ""
     failed: str = ""
     id: str = ""
+    others: tuple[tuple[str, str], ...] = ()  # columns and cells that may be trials' ids, where `trial` has none
 
     @property
     def has_failed(self) -> bool:
@@ -56,8 +58,10 @@ def read_rows(data: bytes, name: str, key: str | None = None) -> list[Row]:
     try:
         mark = _delimiter(lines, name)
         reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=True)
-        header = [cell.strip().lower() for cell in next(reader)]
+        written = [cell.strip() for cell in next(reader)]
+        header = [cell.lower() for cell in written]
         places = _places(header, name, key)
+        apart = {at for column, at in places if column != "id"}
         rows, line = [], reader.line_num + 1
         for cells in reader:
             if len(cells) > len(header) and any(cell.strip() for cell in cells[len(header) :]):
@@ -65,11 +69,18 @@ def read_rows(data: bytes, name: str, key: str | None = None) -> list[Row]:
                 raise InputError(f"{name}, line {line}: {len(header)} cells expected, {len(cells)} found{hint}")
             own = {column: cells[at].strip() for column, at in places if at < len(cells)}
             if any(own.values()):
-                rows.append(Row(line, **own))
+                at_trials = () if own.get("trial") else _like_trials(written, cells, apart)
+                rows.append(Row(line, **own, others=at_trials))
             line = reader.line_num + 1
         return rows
     except csv.Error as error:
         raise InputError(f"{name}, line {reader.line_num}: this is not CSV: {error}") from error
+
+
+def _like_trials(header: Sequence[str], cells: Sequence[str], apart: set[int]) -> tuple[tuple[str, str], ...]:
+    """Return the columns, but for some, that have what is written like a trial's id, and what they have."""
+    there = enumerate(zip(header, (cell.strip() for cell in cells), strict=False))
+    return tuple((column, cell) for at, (column, cell) in there if at not in apart and LIKE_TRIAL.fullmatch(cell))
 
 
 def _lines(data: bytes, name: str) -> list[str]:

@@ -80,6 +80,7 @@ class StudyState:
     places: Any = field(default_factory=dict)  # of the ids
     features: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    added: dict[int, Record] = field(default_factory=dict)  # rows as written, of arms that were added later
     cost: list[float] | None = None
     present: Any = field(default_factory=list)
     rows: Source | None = None  # of a table too long to copy, whose arms cannot come or go

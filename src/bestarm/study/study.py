@@ -123,12 +123,14 @@ class Study:
         correct: bool = False,
         why: str = "",
     ) -> int:
-        """Tell results; return how many observations were new. The same one told again, in any form, counts once.
+        """Tell results; return how many observations were new. A trial's told again, in any form, counts once.
 
         tell(batch, values)               a value for each trial of the batch; None or NaN: not yet measured
         tell(batch, successes=counts)     0/1 rewards by arm: aligned with batch.arms, or {arm: count}
         tell(trial, value), tell({trial id: value, ...})
-        tell(arm="a7", values=0.3)        an observation nobody asked for, or several, where the study accepts such
+        tell(arm="a7", values=0.3)        an observation nobody asked for, or several, where the study accepts such:
+                                          new with each call, also where a value is the same
+        tell(arm="a7", values=0.3, id="plate 3, A1")     told again with its id, it counts once
         tell(arm="a7", successes=3, n=10), tell(arm="a7", mean=1.2, sd=0.4, n=10)     several, as a summary
 
         Results of rounds that are over are kept and inform recommendations. Unknown ids are refused, and values other
@@ -147,7 +149,8 @@ class Study:
     def fail(self, trial: Trial | str, reason: str, refund: bool | None = None, source: str | None = None) -> None:
         """Say that a trial could not be made; with a refund its arm is asked again, else the pull is lost.
 
-        A trial whose value is known is left alone; a value that comes after all is kept as data.
+        A trial whose value is known is left alone; a value that comes after all is kept as data, and takes its price
+        again while the budget pays for it.
         """
         self.record(lambda state: ((), [self.failure(state, trial, reason, refund)]), source)
 
@@ -180,7 +183,11 @@ class Study:
             return 0 if written is None else results.added(self.state, *written)
 
     def import_results(self, rows: Iterable[tuple[str, float]], source: str = "import") -> int:
-        """Add earlier observations (arm, value); they inform recommendations and cost nothing."""
+        """Add earlier observations (arm, value); they inform recommendations and cost nothing.
+
+        They have no ids, so the same rows added again count again; `tell` takes an id, and `bestarm import` knows a
+        file by its name and what it says.
+        """
         given = list(rows)
         return self.record(
             lambda state: ([one for arm, value in given for one in results.extras(state, arm, value, asked=True)], ()),
@@ -302,7 +309,10 @@ class Study:
 
     @property
     def best_arm(self) -> str:
-        """The arm the policy would recommend now; where it has nothing to say, the one that all results speak for."""
+        """The arm the policy would recommend now; where it has nothing to say, the one that all results speak for.
+
+        Where there is no result yet it is any arm of the race.
+        """
         with self.log.lock:
             state = self.sync()
             try:
@@ -402,4 +412,7 @@ def _addition(state: StudyState, arms: Arms) -> Record:
     costs = [None] * len(arms) if arms.cost is None else arms.cost.tolist()
     rows = zip(arms.ids, arms.features.tolist(), costs, strict=True)
     added = [{"id": i, "features": f, "cost": c} for i, f, c in rows]
+    kept = [name for name in state.first["arms"].get("table") or () if name in arms.table]
+    for at, one in enumerate(added if kept else ()):
+        one["row"] = {name: arms.table[name][at] for name in kept}
     return {"kind": "arms", "first": len(state.ids), "added": added}

@@ -14,6 +14,7 @@ from bestarm.study.storage.failures import check_path, in_words, reason
 from bestarm.study.storage.lines import written
 from bestarm.study.storage.lock import Turn, give, has_name, take, there
 from bestarm.study.storage.records import (
+    WAY_OUT,
     Record,
     Records,
     check_name,
@@ -119,7 +120,7 @@ class Journal:
         """Write records at the end, in place of the unfinished line that a crash may have left."""
         end, size = self._scan.at, os.fstat(self._file).st_size
         data = b"".join(written(name, number + i, text) for i, text in enumerate(texts))
-        if size < end:  # the last newline is damaged
+        if size < end:  # the last newline is missing or damaged
             end, data = size, b"\n" + data
         try:
             if size > end:
@@ -155,7 +156,7 @@ class Journal:
             raise damaged(where, *log.damage)
         doubt = self._scan.doubts(name)
         if doubt:
-            raise StorageError(f"{where}: {doubt}; `bestarm doctor --salvage` takes out the rest")
+            raise StorageError(f"{where}: {doubt}; {WAY_OUT}")
 
     def _length(self, name: str) -> int:
         """Return how many records a study has; StorageError if it is not there or damaged."""

@@ -11,7 +11,14 @@ from bestarm.errors import InputError, StorageError
 Record: TypeAlias = Mapping[str, Any]
 
 CHUNK = 50  # records parsed together: fewer calls, and still within the processor's cache
+WAY_OUT = "`bestarm doctor --salvage OUT` writes what is whole into a new log"
 LIMIT = 1 << 28  # bytes of one record: 256 MiB
+
+
+class Remark(str):
+    """A note about a storage that wants nothing done."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ def complaint(name: str, number: int, text: object, crc: object, old: bool) -> s
 
 def damaged(place: str, number: int, why: str) -> StorageError:
     """Return the error that names a damaged record; `place` names the storage and the study."""
-    return StorageError(f"{place}: record {number} is damaged: {why}; `bestarm doctor --salvage` takes out the rest")
+    return StorageError(f"{place}: record {number} is damaged: {why}; {WAY_OUT}")
 
 
 def salvaged(name: str, rows: Iterable[tuple[int, Any, Any]], length: int = 0) -> list[tuple[int, Record | str]]:

@@ -33,6 +33,7 @@ from bestarm.study.storage.lines import (
     plain_texts,
     read_line,
 )
+from bestarm.study.storage.records import Remark
 
 CHUNK = 1000  # lines looked at together
 KEPT = 1 << 24  # bytes of damaged lines, one after the other, that are looked at as one
@@ -60,6 +61,7 @@ class Scan:
         self.logs: dict[str, Log] = {}
         self.heads: dict[bytes, Log] = {}  # what lines begin with
         self.at = self.line = self.sound = 0
+        self.cut = 0  # bytes of a last line that is not whole
         self.strays: list[Stray] = []
         self.mended: list[int] = []  # lines with another byte for a newline
         self.name, self.start, self.texts, self.events = name, start, list[bytes](), events
@@ -190,8 +192,9 @@ class Scan:
         number = log.next if found.number is None else found.number
         if number != log.next:
             self._explain(log)
-            why = "it is missing" if number > log.next else f"line {self.line + 1} has the number {number}"
-            self._damage(log, log.next, f"{why}; line {self.line + 1} is record {number}")
+            missing = f"it is missing; line {self.line + 1} is record {number}"
+            late = f"line {self.line + 1} has its number, and stands behind others"
+            self._damage(log, min(number, log.next), missing if number > log.next else late)
         elif found.number is None and not log.old:
             self._damage(log, number, f"line {self.line + 1} has no CRC, though a record before it has one")
         elif not log.damage:
@@ -284,4 +287,8 @@ class Scan:
             for stray in self.strays
         ]
         lost = [f"{place}: the newline behind line {line + 1} is damaged; nothing is lost" for line in self.mended]
-        return said + lost
+        cut = Remark(
+            f"{place}: line {self.line + 1}, at byte {self.at}, is cut short: whoever wrote it was stopped and was not "
+            "told that it is kept, or the file was not copied whole; the next one to write removes it"
+        )
+        return said + lost + [cut] * (self.cut > 0)

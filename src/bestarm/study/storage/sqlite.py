@@ -11,6 +11,7 @@ from bestarm.errors import StorageError
 from bestarm.study.storage.database import Database
 from bestarm.study.storage.failures import check_path
 from bestarm.study.storage.records import (
+    WAY_OUT,
     Record,
     Records,
     check_name,
@@ -220,7 +221,7 @@ class SQLite:
     def notes(self) -> list[str]:
         """Look through the whole file, and say what is wrong with it."""
         found: list[str] = self._read(wrong_in, [])
-        notes = [f"{self.place} is damaged: {said}; `bestarm doctor --salvage` takes out the rest" for said in found]
+        notes = [f"{self.place} is damaged: {said}; {WAY_OUT}" for said in found]
         if self._database.has_other_names():
             notes.append(f"{self.place} has another name too, a hard link: nothing is written to it by either")
         return notes + [self._database.behind] * bool(self._database.behind)

@@ -40,13 +40,16 @@ def follow(scan: Scan, file: IO[bytes], place: str) -> tuple[int, bytes]:
         rest = file.read(end - scan.at)
         if b"\n" in rest:  # it was written meanwhile
             return follow(scan, file, place)
-        if read_line(pieces(rest)[-1][:-1]):  # a whole line, with another byte where its newline should be
+        last = pieces(rest)[-1]
+        other = read_line(last[:-1]) is not None  # a whole line, with another byte where its newline should be
+        if other or read_line(last):  # or without one, which the next writer adds
             scan.feed([rest])
-            scan.mended = sorted({*scan.mended, scan.line - 1})
+            scan.mended = sorted({*scan.mended, scan.line - 1}) if other else scan.mended
             rest = b""
     scan.close()
     if not scan.logs and not scan.sound and (scan.strays or not _begun(rest)):
         raise _no_journal(place, scan)
+    scan.cut = max(0, end - scan.at)
     end = min(end, scan.at)
     file.seek(max(0, end - SEEN))
     return end, file.read(min(end, SEEN))
