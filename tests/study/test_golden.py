@@ -132,7 +132,7 @@ def test_every_kind_and_place_of_version_2_is_read(tmp_path: Path) -> None:
     assert state.originals[6].sum == 99.0
     assert state.results[2].excluded
     assert state.results[1].block == "monday"
-    assert state.rows == {6: {"code": "A7", "ph": "8.0", "salt": "0.2"}}
+    assert state.added == {6: {"code": "A7", "ph": "8.0", "salt": "0.2"}}
     assert state.failed == {5}
     assert state.handed_back == {8}
     assert len(state.troubles) == 1
