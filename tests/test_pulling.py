@@ -92,6 +92,22 @@ def test_a_signal_ends_the_command_with_the_program(bench, number):
     assert "Traceback" not in said
 
 
+def test_a_signal_that_comes_while_a_command_begins_ends_it_too(bench, monkeypatch):
+    begin = subprocess.Popen
+
+    def interrupted(*words, **settings):
+        process = begin(*words, **settings)
+        family(bench)
+        signal.raise_signal(signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Command(FAMILY.format("true"))("a")
+    assert gone(family(bench))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_signals_are_as_they_were_afterwards():
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit, match=str(128 + signal.SIGTERM)), ended_by_signals():

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -63,7 +63,9 @@ class Command:
             self.check_ids([arm_id])
         except InputError as error:
             raise PullError(str(error)) from error
-        with _Process(self._start(shown, arm_id, trial, study), self) as process:
+        with ExitStack() as stack:
+            with _undisturbed():
+                process = stack.enter_context(_Process(self._start(shown, arm_id, trial, study), self))
             ended = process.wait(self.timeout)
         said = _said(bytes(process.errors))
         if process.too_much:
@@ -218,6 +220,26 @@ def _end(processes: Iterable[_Process]) -> None:
 def leave(number: int, frame: Any) -> None:
     """End this process by a signal as an error does, so that what is to be done at its end is done."""
     raise SystemExit(128 + number)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold back signals while a command begins: nobody would end one that is not noted down yet."""
+    wanted = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    if threading.current_thread() is not threading.main_thread():
+        wanted = []
+    handlers = {number: signal.getsignal(number) for number in wanted if number is not None}
+    ours = {number: handler for number, handler in handlers.items() if callable(handler)}
+    caught: list[int] = []
+    for number in ours:
+        signal.signal(number, lambda number, frame: caught.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+        for number in caught[:1]:
+            signal.raise_signal(number)
 
 
 @contextmanager
