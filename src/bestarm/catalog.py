@@ -92,14 +92,15 @@ def _with(found: Any, name: str, typed: str, given: dict[str, Any]) -> Any:
     """Return a policy with settings of its own or of its parts; where it was a class, one made with them."""
     what = f"policy {name!r}"
     if isinstance(found, type):
-        return made(found, what, typed, given, _part)
+        found, typed, given = made(found, what, typed, given, _part), "", {}
 
     def altered(part: Any) -> Any:
         for key, value in {**given, **dict(_typed(part, what, typed))}.items():
             part = changed(part, key, value, what)
         return part
 
-    return policy_of(found).altered(altered) if typed or given else found
+    whole = policy_of(found)
+    return whole.altered(altered) if typed or given else found
 
 
 def _typed(part: Any, what: str, typed: str) -> Iterator[tuple[str, Any]]:

@@ -85,11 +85,14 @@ def _among(state: StudyState, found: Evidence) -> tuple[str, ...]:
 
 
 def bound(study: "Study", state: StudyState, found: Evidence, gap: float) -> float | None:
-    """Return the theorem's bound on the error of an elimination at a gap, None where there is no theorem."""
+    """Return the theorem's bound on the error of an elimination that is over, None where there is no theorem."""
+    if not state.over:
+        return None
     eta, noise, arms = study.driver.described(state).eta, _noise(found), len(state.in_race)
     features = np.asarray(found.features)[found.present]
     dimension = int(np.linalg.matrix_rank(features)) if features.size else 0
-    if eta is None or not gap or not np.isfinite(gap) or not noise or dimension < 1 or arms < 2:
+    known = gap > 0 and np.isfinite(gap) and noise is not None and noise > 0 and state.budget >= 1
+    if eta is None or noise is None or not known or dimension < 1 or arms < 2:
         return None
     return float(bounds.gse(arms, dimension, int(state.budget), gap, noise, min(eta, arms)))
 

@@ -58,7 +58,7 @@ class Column:
             return np.asarray(same, dtype=np.float64)
         with np.errstate(all="ignore"):
             feature: Floats = (sheet.numbers(self.name)[:, None] - self.shift) / self.unit
-        if not np.isfinite(feature).all():
+        if not (np.isfinite(feature).all() and np.isfinite([self.shift, self.unit]).all()):
             raise ArmsError(f"column {self.name!r}: too large or too close to scale; use scale='none'")
         return feature
 
