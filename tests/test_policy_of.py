@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from bestarm.sources import open_source
 
 from bestarm import Arms, Bandit, Gaussian, catalog, create_study, play, spec
 from bestarm.core import Problem, Pulls, Standing, Totals, policy_of
@@ -14,6 +13,7 @@ from bestarm.policies.batched import Batched
 from bestarm.policies.embedded import Embedded
 from bestarm.policies.schedules import Stage
 from bestarm.policies.streamed import BigProblem, Streamed
+from bestarm.tables import open_source
 
 
 @dataclass(frozen=True)
