@@ -50,6 +50,15 @@ def test_settings_are_found_in_the_parts_that_have_them(name, given):
     assert {where.split(".")[-1] for where in other if not hasattr(found[where], "__dataclass_fields__")} == {key}
 
 
+@pytest.mark.parametrize(
+    ("text", "where", "value"),
+    [("ocba:first=10", "first.first", 10), ("top-two-lin:share=0.3", "first.share", 0.3),
+     ("lingape-greedy:width=0.5,delta=0.1", "rule.delta", 0.1), ("gse-lin-fwg:eta=3", "schedule.eta", 3.0)],
+)  # fmt: skip
+def test_settings_are_typed_by_their_own_name_alone(text, where, value):
+    assert dict(spec.settings(catalog.policy_of_text(text)))[where] == value
+
+
 def test_a_number_is_no_part_and_a_part_no_number():
     assert catalog.policy("ocba", first=NoPulls()).first == NoPulls()
     for wrong in ({"prior": 3.0}, {"eta": 3}, {"alpha": 1.0}):

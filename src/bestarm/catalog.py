@@ -93,26 +93,28 @@ def _with(found: Any, name: str, typed: str, given: dict[str, Any]) -> Any:
     what = f"policy {name!r}"
     if isinstance(found, type):
         found, typed, given = made(found, what, typed, given, _part), "", {}
+    whole = policy_of(found)
 
     def altered(part: Any) -> Any:
         for key, value in {**given, **dict(_typed(part, what, typed))}.items():
             part = changed(part, key, value, what)
         return part
 
-    whole = policy_of(found)
     return whole.altered(altered) if typed or given else found
 
 
 def _typed(part: Any, what: str, typed: str) -> Iterator[tuple[str, Any]]:
     """Give settings of a part, or of the parts within it, as they were typed: `key=value,key=value`."""
-    places = [where for where, _ in settings(part)]
+    there = settings(part)
     for pair in filter(None, typed.split(",")):
         key, equals, text = (word.strip() for word in pair.partition("="))
         if not equals:
             raise InputError(f"{what}: a setting is written key=value; given {pair!r}")
-        where = next((place for place in places if f".{place}".endswith(f".{key}")), None)
+        like = ":" in text or key in KINDS  # a part takes the place of a part, a number that of a number
+        found = [(where, now) for where, now in there if f".{where}".endswith(f".{key}")]
+        where = next((where for where, now in found if is_dataclass(now) == like), found[0][0] if found else None)
         if where is None:
-            known = ", ".join(sorted({place.rpartition(".")[2] for place in places})) or "none"
+            known = ", ".join(sorted({where.rpartition(".")[2] for where, _ in there})) or "none"
             raise InputError(f"{what} has no setting {key!r}; it has {known}")
         *within, last = where.split(".")
         owner = reduce(getattr, within, part)

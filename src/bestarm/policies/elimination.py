@@ -201,7 +201,7 @@ class Elimination:
     def describe(self, state: EliminationState) -> Standing:
         """Return who is still in, the stages, and what the last one made of the arms it compared."""
         active = scatter(state.active, np.ones_like(state.active), state.problem.arms) > 0
-        pulls = tuple(int(stage.pulls) for stage in state.stages)
+        pulls = tuple(count for stage in state.stages for count in stage.certain)
         return Standing(active, pulls, state.stage, self.eta, partial(self._estimates, state))
 
     def _estimates(self, state: EliminationState) -> Estimates | None:

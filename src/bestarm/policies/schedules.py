@@ -22,6 +22,11 @@ class Stage:
     pulls: int
     keep: int
 
+    @property
+    def certain(self) -> tuple[int, ...]:
+        """The pulls, which are certain beforehand."""
+        return (self.pulls,)
+
     def times(self, design: Any, arms: Candidates, left: Array, rng: Random, targets: Array | None) -> Array | None:
         """Return pulls of each arm `(..., k)`; the stages together need no more than the budget."""
         return design.allocate(arms, self.pulls, rng, targets)
@@ -61,6 +66,11 @@ class Share:
     pulls: float
     keep: int
     surplus: Surplus = Unspent()
+
+    @property
+    def certain(self) -> tuple[int, ...]:
+        """Nothing: how much rounding up takes depends on the design."""
+        return ()
 
     def times(self, design: Any, arms: Candidates, left: Array, rng: Random, targets: Array | None) -> Array | None:
         """Return pulls of each arm `(..., k)`; None where nothing is left in any replication."""
