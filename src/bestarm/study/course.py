@@ -156,8 +156,11 @@ class Course:
         state, me = self.study.state, self.life.runner
         left = sum(state.holders.get(trial, (A_PERSON, 0.0))[0] == me for trial in state.open_trials())
         kept = self.outbox.lost() if self.outbox.values else "every value that came back is kept"
-        again = f"; {left} trials that were handed out come first then" if left else ""
-        return f"stopped with {state.used:g} of {state.budget:g} spent; {kept}; run again to go on{again}"
+        spent = f"stopped with {state.used:g} of {state.budget:g} spent; {kept}"
+        if self.study.storage.place == "memory":  # which ends with the process
+            return spent
+        first = f"; {left} of the trials that were handed out come first then" if left else ""
+        return f"{spent}; run again to go on{first}"
 
     def _begin(self) -> list[Trial]:
         """Return the trials to begin now: those to be tried again, those left by others, and new ones."""
