@@ -18,7 +18,7 @@ from bestarm.bench import suite
 from bestarm.bench.runner import world
 from bestarm.bench.table import to_csv
 from bestarm.errors import BestArmError
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.auto import Auto
 from bestarm.simulate.chunks import CHUNK
 from bestarm.simulate.intervals import paired

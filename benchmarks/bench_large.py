@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.bench_designs import peak
 from bestarm import catalog
 from bestarm.bandits import Bandit, Gaussian
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.streamed import BigProblem, Streamed
 from bestarm.tables import open_source
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bestarm import catalog, instances
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.simulate.chunks import CHUNK
 
 

@@ -17,7 +17,7 @@ from bestarm.cli import main
 from bestarm.core import Problem
 from bestarm.errors import BestArmError, InputError
 from bestarm.numbers import LARGEST_VALUE, LARGEST_WHOLE, generator, real, shown, whole
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.pulling import checked
 from bestarm.tables.arms import Arms
 

@@ -19,7 +19,7 @@ from bestarm.models.law import Logistic
 from bestarm.models.linear import Linear
 from bestarm.planning import Plan, Worlds, draw, plan, search
 from bestarm.planning.rivals import Close
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.tables.arms import Arms
 
 LUCK = 1e-4  # how seldom an honest test may fail

@@ -69,7 +69,7 @@ class Bernoulli:
 
 
 @dataclass(frozen=True)
-class Poisson:
+class PoissonNoise:
     """Rewards are counts, their variance is their mean."""
 
     variance: float | None = None
@@ -93,9 +93,12 @@ class Poisson:
         return low + (pdtr(low, means) < uniform)
 
 
+Poisson = PoissonNoise  # as worlds call it, which know no law
+
+
 @dataclass(frozen=True)
-class Counts(Poisson):
-    """Poisson rewards whose totals come in one draw: the sum S of n is Poisson, whatever n.
+class Counts(PoissonNoise):
+    """Poisson rewards whose totals come in one draw: the sum S of n is PoissonNoise, whatever n.
 
     Given S, the squares add up to S + 2C where C of the S(S − 1)/2 pairs share a reward. Pairs do so with chance 1/n,
     any two of them independently; C is drawn as normal with the mean and the variance that follow.

@@ -8,7 +8,7 @@ import pytest
 from bestarm import catalog
 from bestarm.bandits import Bernoulli, Tape
 from bestarm.core import Problem, policy_of
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.testing import check_policy, follow
 from tests.conftest import bandit_for, tape_for
 

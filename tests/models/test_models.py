@@ -164,7 +164,7 @@ def test_elimination_runs_on_a_neural_network(rng):
 
     from bestarm.bandits import Bandit, Gaussian
     from bestarm.designs.spread import Uniform
-    from bestarm.play import play
+    from bestarm.playing import play
     from bestarm.policies.elimination import Elimination
 
     network = AnyRegressor.wrap(MLPRegressor(hidden_layer_sizes=(16,), solver="lbfgs", max_iter=20_000))

@@ -8,7 +8,7 @@ from bestarm import catalog, instances
 from bestarm.bandits import Bandit, Gaussian, Tape
 from bestarm.core import Problem
 from bestarm.errors import InputError
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.auto import Auto, _unbeaten
 from bestarm.policies.elimination import EliminationState
 from bestarm.structures.hypotheses import KINDS, Line, OneOf

@@ -8,7 +8,7 @@ from bestarm.bandits import Bandit, Gaussian
 from bestarm.core import Problem, Pulls, Totals
 from bestarm.errors import InputError
 from bestarm.kernels import Exponential, LinearKernel, Matern, SquaredExponential
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.earlier import bayesgap
 from bestarm.policies.posteriors import KernelPrior, LinearPrior
 from bestarm.policies.radii import Azizi2021

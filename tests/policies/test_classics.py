@@ -13,7 +13,7 @@ from bestarm.core import Problem, Pulls, Totals
 from bestarm.designs.spread import Equal
 from bestarm.errors import InputError
 from bestarm.models.means import Means
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.classics import UCBE, AverageOfOthers, NoPrior, WorstOfOthers
 from bestarm.policies.earlier import continuous_rejects
 from bestarm.policies.elimination import AllStages, Elimination

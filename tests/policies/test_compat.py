@@ -11,7 +11,7 @@ from bestarm.core import Problem
 from bestarm.designs.vertex import LineSearch, VertexDirection
 from bestarm.errors import BudgetError
 from bestarm.models.linear import Linear
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.schedules import FloorHalving, stage_sizes
 

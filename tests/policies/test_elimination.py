@@ -13,7 +13,7 @@ from bestarm.core import Problem, Pulls, Totals
 from bestarm.designs.spread import Uniform
 from bestarm.errors import ArmsError, BudgetError, InputError
 from bestarm.models.means import Means
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.elimination import AllArms, AllStages, Elimination
 from bestarm.policies.schedules import Dropped, ToLastStages, even_stages, stage_sizes
 from tests.conftest import bandit_for

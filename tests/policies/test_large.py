@@ -17,7 +17,7 @@ from bestarm.designs.many import BySize, Sparse
 from bestarm.errors import ArmsError, BudgetError, InputError
 from bestarm.linalg import Candidates
 from bestarm.numbers import generator
-from bestarm.play import Round, play
+from bestarm.playing import Round, play
 from bestarm.policies.elimination import MANY, AllStages
 from bestarm.policies.streamed import BigProblem, Streamed, quantile
 from bestarm.spec import changed

@@ -8,7 +8,7 @@ from bestarm.bandits import Bandit, Gaussian
 from bestarm.core import Problem, Pulls, Totals
 from bestarm.errors import InputError
 from bestarm.linalg import rows
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.choosers import LeastRatio, Shares, least_norm_weights
 from bestarm.policies.earlier import lingape
 from bestarm.tuning import changed, tune

@@ -6,7 +6,7 @@ import pytest
 from bestarm.bandits import Bandit, Gaussian
 from bestarm.core import Problem, Pulls, Tally, Totals
 from bestarm.errors import InputError
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.classics import KnownVariance, SampleVariances, shares
 from bestarm.policies.earlier import ocba
 

@@ -12,7 +12,7 @@ from bestarm.designs.optimal import WolfeAtwood
 from bestarm.designs.trim import Trimmed
 from bestarm.errors import BudgetError, InputError
 from bestarm.models.linear import Linear
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.schedules import Share, ToLastRound, YangTan, apportion
 

@@ -12,7 +12,7 @@ from bestarm.designs.optimal import WolfeAtwood
 from bestarm.designs.transductive import Transductive
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, matvec
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.p1_rage import P1Rage, blocks
 from tests.conftest import AWKWARD, RowOf
 

@@ -9,7 +9,7 @@ from bestarm.core import Problem, Pulls, Totals
 from bestarm.designs.width import GaussianWidth, WorstPair
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, moment
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.elimination import AllStages, ThisStage
 from bestarm.policies.peace import Exact, Official, Peace
 from tests.conftest import AWKWARD, RowOf

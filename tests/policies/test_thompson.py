@@ -7,7 +7,7 @@ from bestarm import instances
 from bestarm.bandits import Stream
 from bestarm.core import Problem, Pulls, Totals
 from bestarm.errors import InputError
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.earlier import thompson
 from bestarm.policies.process import RATIOS, _by_distance, _centred
 

@@ -8,7 +8,7 @@ from bestarm.bandits import Bandit, Gaussian
 from bestarm.core import Problem, Pulls, Totals
 from bestarm.errors import InputError
 from bestarm.kernels import Exponential
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.earlier import top_two
 from bestarm.policies.posteriors import KernelPrior, LinearPrior
 from bestarm.policies.rules import Optimistic

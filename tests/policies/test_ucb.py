@@ -13,7 +13,7 @@ from bestarm.errors import InputError, RewardError
 from bestarm.linalg import Candidates
 from bestarm.models.glm import GLM
 from bestarm.models.law import Identity, Poisson
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.classics import SampleMeans
 from bestarm.policies.earlier import linucb, ucb_glm
 from bestarm.policies.posteriors import LinearPrior, SeparatePrior

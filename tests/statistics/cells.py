@@ -9,7 +9,7 @@ from bestarm.designs.rounding import LargestRemainder
 from bestarm.designs.spread import Uniform
 from bestarm.designs.vertex import LineSearch, VertexDirection
 from bestarm.models.linear import Linear
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.schedules import Dropped, EvenStages
 from bestarm.policies.sequential import NoPulls

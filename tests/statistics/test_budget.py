@@ -6,7 +6,7 @@ import pytest
 from bestarm import catalog
 from bestarm.core import Problem
 from bestarm.errors import BudgetError
-from bestarm.play import play
+from bestarm.playing import play
 from tests.conftest import bandit_for
 
 FEW = {"gse-forest": 100, "peace": 1000, "peace-rho": 2000, "p1-rage": 2000, "lingape": 2000, "gse-lin-cluster": 1000}

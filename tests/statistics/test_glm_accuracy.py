@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bestarm import catalog, instances
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.earlier import ucb_glm
 from bestarm.policies.radii import Fixed
 from bestarm.policies.sequential import EachOnce, NoPulls

@@ -12,7 +12,7 @@ from bestarm.core import Tally
 from bestarm.linalg import Candidates
 from bestarm.models.glm import GLM
 from bestarm.models.law import Logistic
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.auto import Auto
 from bestarm.simulate.policies import PolicyRef
 from bestarm.structures.hypotheses import KINDS, Scaling, structures

@@ -16,7 +16,7 @@ from bestarm.core import Tally
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.models.weighed import Weighed
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.study import create_study, load_study, open_storage
 from bestarm.study.driver import Driver
 from bestarm.study.history import look_back

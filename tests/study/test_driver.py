@@ -8,7 +8,7 @@ import pytest
 from bestarm import catalog
 from bestarm.core import Pulls, Totals
 from bestarm.errors import BestArmError
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.policies.elimination import Elimination
 from bestarm.study import create_study, load_study, open_storage
 from bestarm.study.driver import Driver, PolicyFailed, policy_at_work

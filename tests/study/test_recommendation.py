@@ -17,7 +17,7 @@ from bestarm.models.glm import GLM
 from bestarm.models.law import Poisson as PoissonLink
 from bestarm.models.linear import Linear
 from bestarm.models.means import Means
-from bestarm.play import play
+from bestarm.playing import play
 from bestarm.study import create_study
 from bestarm.tables.arms import Arms
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Step:
+class RaceStep:
     """A moment at which the race changed: how many results there were then, and which arms were in it from then on."""
 
     number: int
@@ -28,5 +28,5 @@ class History:
 
     started: float
     arrivals: tuple[tuple[float, int], ...]  # seconds since 1970, results so far
-    steps: tuple[Step, ...]
+    steps: tuple[RaceStep, ...]
     sights: tuple[Sight, ...]

@@ -41,7 +41,7 @@ class Lead:
         return f"{100 * self.mean:+.1f} points [{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
 
 
-class Evidence:
+class ClaimEvidence:
     """Outcomes of the cells that were run, by figure, panel, value of x and policy."""
 
     def __init__(self, figures: Mapping[str, Figure], results: Mapping[str, Results]) -> None:
@@ -90,7 +90,7 @@ class Evidence:
         return 100 * spent / runs if runs else None
 
 
-Judge = Callable[[Evidence], tuple[str, str]]
+Judge = Callable[[ClaimEvidence], tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Compare:
         """Return the verdict on `one` less `two`."""
         raise TypeError("a kind of comparison is needed")
 
-    def __call__(self, evidence: Evidence) -> tuple[str, str]:
+    def __call__(self, evidence: ClaimEvidence) -> tuple[str, str]:
         gap = evidence.difference(self.name, evidence.cells(self.name, self.values, self.panels), self.one, self.two)
         return (NOT_RUN, "") if gap is None else (self.verdict(gap), f"{self.one} less {self.two}: {gap}{self.allowed}")
 
@@ -144,7 +144,7 @@ def beaten_by_at_most(
 ) -> Judge:
     """At most `count` rivals that are no variants of `one` are more often right than it."""
 
-    def judge(evidence: Evidence) -> tuple[str, str]:
+    def judge(evidence: ClaimEvidence) -> tuple[str, str]:
         if name not in evidence.results:
             return NOT_RUN, ""
         rivals = [p for p in evidence.figures[name].policies if not p.startswith(("gse-", "g-optimal"))]
@@ -170,7 +170,7 @@ def widens(
 ) -> Judge:
     """The lead of `one` over `two` is larger at `high` values of x than at `low` ones."""
 
-    def judge(evidence: Evidence) -> tuple[str, str]:
+    def judge(evidence: ClaimEvidence) -> tuple[str, str]:
         few, many = (evidence.difference(name, evidence.cells(name, v, panels), one, two) for v in (low, high))
         if few is None or many is None:
             return NOT_RUN, ""
@@ -185,7 +185,7 @@ def widens(
 def grows(name: str, policy: str, first: int, last: int) -> Judge:
     """`policy` is more often right in the last panel than in the first."""
 
-    def judge(evidence: Evidence) -> tuple[str, str]:
+    def judge(evidence: ClaimEvidence) -> tuple[str, str]:
         if name not in evidence.results or last >= len(evidence.figures[name].panels):
             return NOT_RUN, ""
         values = evidence.figures[name].values
@@ -202,7 +202,7 @@ def grows(name: str, policy: str, first: int, last: int) -> Judge:
 def slower(name: str, slow: str, value: Any, times: float) -> Judge:
     """`slow` takes more than `times` the CPU time of every other policy at one value of x."""
 
-    def judge(evidence: Evidence) -> tuple[str, str]:
+    def judge(evidence: ClaimEvidence) -> tuple[str, str]:
         if name not in evidence.results:
             return NOT_RUN, ""
         others = [p for p in evidence.figures[name].policies if p != slow and not p.startswith("peace")]
@@ -285,7 +285,7 @@ CLAIMS: tuple[tuple[str, str, Judge], ...] = (
 
 def judge_all(results: Mapping[str, Results], figures: Mapping[str, Figure] | None = None) -> list[Claim]:
     """Return every claim with its verdict on these results."""
-    evidence = Evidence(figures or FIGURES, results)
+    evidence = ClaimEvidence(figures or FIGURES, results)
     claims = []
     for place, sentence, judge in CLAIMS:
         verdict, told = judge(evidence)

@@ -16,7 +16,7 @@ import numpy as np
 from bestarm import datasets
 from bestarm.bench import figures as drawing
 from bestarm.bench import table as tables
-from bestarm.bench.claims import FAILS, HOLDS, NOISE, Claim, Evidence, judge_all
+from bestarm.bench.claims import FAILS, HOLDS, NOISE, Claim, ClaimEvidence, judge_all
 from bestarm.bench.paper import FIGURES, Figure
 from bestarm.bench.runner import Results, run
 from bestarm.errors import InputError, UnknownNameError
@@ -135,7 +135,7 @@ def _timing(chosen: Mapping[str, Figure], results: Mapping[str, Results]) -> lis
     """Return CPU seconds per 100 runs of the adaptive instance, by policy and K."""
     if "adaptive" not in results:
         return []
-    evidence, figure = Evidence(chosen, results), chosen["adaptive"]
+    evidence, figure = ClaimEvidence(chosen, results), chosen["adaptive"]
     rows = []
     for policy in figure.policies:
         spent = {value: evidence.seconds("adaptive", value, policy) for value in figure.values}

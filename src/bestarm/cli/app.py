@@ -35,7 +35,7 @@ def said() -> Iterator[None]:
         raise click.ClickException(f"{where}{error.strerror or error}") from error
 
 
-class Command(click.Command):
+class ClearCommand(click.Command):
     """A command whose errors are said in a line."""
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
@@ -59,7 +59,7 @@ SECTIONS = {
 class Group(click.Group):
     """A group of such commands, listed by what they are for."""
 
-    command_class = Command
+    command_class = ClearCommand
 
     def main(self, *args: Any, **more: Any) -> Any:
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from bestarm.core import Array
 from bestarm.designs.newton import Floats
 from bestarm.designs.pool import Cache, narrowed, pool_design, sample_design
-from bestarm.designs.reading import Index, Pass, Plan, Progress, Reader
+from bestarm.designs.reading import Index, Pass, Progress, Reader, ReadingPlan
 from bestarm.designs.span import Span
 from bestarm.designs.sweep import all_leverages
 from bestarm.errors import ArmsError, InputError
@@ -108,7 +108,7 @@ def optimal_design(
 def _solve(priced: Source, tolerance: float, progress: Progress | None, limit: int, seed: int) -> Solution:
     reader = Reader(priced, progress)
     rng = np.random.default_rng(seed)
-    plan = Plan.of(priced)
+    plan = ReadingPlan.of(priced)
     span = Span.of(reader, plan, rng)
     cache = sample_design(span, plan)
     best: tuple[float, Span, Cache] | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bestarm.designs.newton import Floats, improve, multiplicative
-from bestarm.designs.reading import Index, Plan
+from bestarm.designs.reading import Index, ReadingPlan
 from bestarm.designs.span import Span, distinct
 from bestarm.tables.source import Rows
 
@@ -48,7 +48,7 @@ def _unspanned(x: Floats, weights: Floats) -> Floats:
     return np.asarray(vectors[:, values < THIN])
 
 
-def sample_design(span: Span, plan: Plan) -> Cache:
+def sample_design(span: Span, plan: ReadingPlan) -> Cache:
     """Return a rough design on the sample."""
     few = min(len(span.sample), plan.starters)
     picked = np.linspace(0, len(span.sample) - 1, few).astype(np.int64)

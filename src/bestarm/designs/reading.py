@@ -55,7 +55,7 @@ class Reader:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReadingPlan:
     """How many rows to sample, to keep of a pass, and to begin with."""
 
     sample: int
@@ -63,7 +63,7 @@ class Plan:
     starters: int
 
     @classmethod
-    def of(cls, source: Source) -> "Plan":
+    def of(cls, source: Source) -> "ReadingPlan":
         """Return what pays for a table of this size, as far as its memory allows."""
         K, d = source.rows, source.columns
         corner, least, width = d * (d + 1) // 2, max(4 * d, 256), 8 * d

@@ -6,7 +6,7 @@ import numpy as np
 
 from bestarm.core import Array, namespace
 from bestarm.designs.newton import Floats
-from bestarm.designs.reading import Index, Plan, Reader
+from bestarm.designs.reading import Index, Reader, ReadingPlan
 from bestarm.errors import ArmsError
 from bestarm.tables.source import Rows, beside, to_host
 
@@ -24,7 +24,7 @@ class Span:
     sample: Floats
 
     @classmethod
-    def of(cls, reader: Reader, plan: Plan, rng: np.random.Generator) -> "Span":
+    def of(cls, reader: Reader, plan: ReadingPlan, rng: np.random.Generator) -> "Span":
         """Return coordinates of the span of all rows, whatever the columns' scales are."""
         source = reader.source
         K, d = source.rows, source.columns

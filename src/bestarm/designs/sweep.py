@@ -8,7 +8,7 @@ import numpy as np
 from bestarm.core import Array, namespace
 from bestarm.designs.newton import Floats, leverages
 from bestarm.designs.pool import Cache
-from bestarm.designs.reading import Index, Plan, Reader
+from bestarm.designs.reading import Index, Reader, ReadingPlan
 from bestarm.designs.span import Span
 from bestarm.tables.source import Rows, beside, to_host
 
@@ -16,7 +16,7 @@ COARSE = 1e-5  # relative error up to which leverages in float32 are good enough
 
 
 @dataclass(frozen=True)
-class Found:
+class PassResult:
     """The largest leverage and where it is, at most `2 most` rows of large leverage, and extremes along directions."""
 
     top: float
@@ -26,7 +26,7 @@ class Found:
     count: int
     extremes: tuple[Floats, Index, Rows]
 
-    def __add__(self, other: "Found") -> "Found":
+    def __add__(self, other: "PassResult") -> "PassResult":
         top, row = max((self.top, -self.row), (other.top, -other.row))
         pieces, count = self.pieces + other.pieces, self.count + other.count
         better = other.extremes[0] > self.extremes[0]
@@ -35,16 +35,16 @@ class Found:
             np.where(better, other.extremes[1], self.extremes[1]),
             np.where(better[:, None], other.extremes[2], self.extremes[2]),
         )
-        both = Found(top, -row, self.most, pieces, count, extremes)
+        both = PassResult(top, -row, self.most, pieces, count, extremes)
         return both if count <= 2 * self.most else both.trimmed()
 
-    def trimmed(self) -> "Found":
+    def trimmed(self) -> "PassResult":
         """Return the `most` rows of largest leverage."""
         index, rows, g = self.pieces_joined()
         best = np.sort(np.argpartition(-g, self.most - 1)[: self.most])
         return replace(self, pieces=((index[best], rows[best], g[best]),), count=len(best))
 
-    def settled(self, cut: float) -> "Found":
+    def settled(self, cut: float) -> "PassResult":
         """Return the `most` rows above `cut`, and the first in any case: what blocks there were leaves no trace."""
         index, rows, g = (self.trimmed() if self.count > self.most else self).pieces_joined()
         kept = g >= min(cut, self.top)
@@ -73,7 +73,7 @@ class _Leverages:
     pool: int
     dtype: np.dtype[Any]
 
-    def __call__(self, block: Array, start: int) -> Found:
+    def __call__(self, block: Array, start: int) -> PassResult:
         xp = namespace(block)
         wide = xp.astype(block, getattr(xp, self.dtype.name), copy=False)
         y = wide @ beside(self.transform, wide)
@@ -88,7 +88,7 @@ class _Leverages:
             above, values = above[best], values[best]
         rows = to_host(xp.take(block, beside(above, block), axis=0))
         piece = above.astype(np.int64) + start, rows, values.astype(np.float64)
-        return Found(top, start + row, self.pool, (piece,), len(above), self._extremes(xp, wide, block, start))
+        return PassResult(top, start + row, self.pool, (piece,), len(above), self._extremes(xp, wide, block, start))
 
     def _extremes(self, xp: Any, wide: Array, block: Array, start: int) -> tuple[Floats, Index, Rows]:
         if not self.directions.shape[1]:
@@ -99,7 +99,9 @@ class _Leverages:
         return values, at + start, to_host(xp.take(block, beside(at, block), axis=0))
 
 
-def all_leverages(reader: Reader, span: Span, plan: Plan, cache: Cache, tolerance: float) -> tuple[Found, float]:
+def all_leverages(
+    reader: Reader, span: Span, plan: ReadingPlan, cache: Cache, tolerance: float
+) -> tuple[PassResult, float]:
     """Read the table once and return what was found with max g / r.
 
     A table of float32 is read again in float64 to certify a design, and where float32 has lost too many digits.
@@ -116,7 +118,7 @@ def all_leverages(reader: Reader, span: Span, plan: Plan, cache: Cache, toleranc
         kernel = _Leverages(
             span.transform @ root.T, span.transform @ cache.missing, cut, most, plan.pool, np.dtype(kind)
         )
-        found: Found = reader.sweep(kernel, Found.__add__, "leverages", active).settled(cut)
+        found: PassResult = reader.sweep(kernel, PassResult.__add__, "leverages", active).settled(cut)
         certificate = found.top / span.rank
         reader.certify(certificate)
         if kind == np.float64 or not cache.spans:

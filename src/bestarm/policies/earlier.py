@@ -12,11 +12,11 @@ from bestarm.models.means import Means
 from bestarm.models.protocols import Model
 from bestarm.policies.choosers import Chooser, GreedyArm
 from bestarm.policies.classics import OCBA, BestRemaining, ContinuousRejection, NoPrior, Rival, SampleVariances, Scatter
-from bestarm.policies.elimination import AllStages, Elimination, Measure, Memory, Survivors, ThisStage
+from bestarm.policies.elimination import AllStages, Elimination, Measure, StageMemory, Survivors, ThisStage
 from bestarm.policies.likelihood import MaximumLikelihood
 from bestarm.policies.posteriors import LinearPrior, RidgePrior
 from bestarm.policies.process import FittedProcess
-from bestarm.policies.radii import Confidence, Deviation, Hoffman, Li2017, OfNoise, Radius, Width
+from bestarm.policies.radii import Confidence, Deviation, Hoffman, IntervalWidth, Li2017, OfNoise, Radius
 from bestarm.policies.rules import (
     UCB,
     BayesGap,
@@ -49,7 +49,7 @@ def elimination(
     model: Model,
     design: Design,
     eta: float = 2.0,
-    memory: Memory = ThisStage(),
+    memory: StageMemory = ThisStage(),
     measure: Measure = Survivors(),
     leftover: Leftover = ToLastStages(),
 ) -> Elimination:
@@ -104,7 +104,7 @@ def linucb(
     prior: Prior = LinearPrior(),
     radius: Radius = OfNoise(),
     answer: Final = MostPulled(),
-    width: Width = Deviation(),
+    width: IntervalWidth = Deviation(),
     noise_variance: float | None = None,
 ) -> Sequential:
     """Return LinUCB."""
@@ -116,7 +116,7 @@ def ucb_glm(
     radius: Radius = Li2017(),
     exploration: Any = RandomUntil(),
     answer: Final = MostPulled(),
-    width: Width = Deviation(),
+    width: IntervalWidth = Deviation(),
     ridge: float = 1e-8,
     steps: int = 3,
     noise_variance: float | None = None,

@@ -68,7 +68,7 @@ class AllArms:
         return active
 
 
-class Memory(Protocol):
+class StageMemory(Protocol):
     """What data a stage's fit rests on."""
 
     def merge(self, before: Tally, now: Tally) -> Tally: ...
@@ -117,7 +117,7 @@ class Elimination:
     model: Model
     design: Any  # a Design where stages are rounded by it, else Weights: what the schedule's stages ask
     schedule: Schedule = EvenStages()
-    memory: Memory = ThisStage()
+    memory: StageMemory = ThisStage()
     measure: Measure = Survivors()
 
     @property

@@ -14,7 +14,7 @@ from bestarm.errors import InputError
 from bestarm.linalg import Candidates, tally
 from bestarm.models.linear import Linear
 from bestarm.models.protocols import Model
-from bestarm.policies.elimination import Memory
+from bestarm.policies.elimination import StageMemory
 
 
 class Halving(Protocol):
@@ -76,7 +76,7 @@ class Peace:
 
     width: Width
     halving: Halving
-    memory: Memory
+    memory: StageMemory
     rounding: Rounding = AutoRound()
     model: Model = Linear()
 

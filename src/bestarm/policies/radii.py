@@ -28,7 +28,7 @@ def known_noise(problem: Problem, given: float | None, name: str) -> float:
     return float(noise)
 
 
-class Width(Protocol):
+class IntervalWidth(Protocol):
     """How the variance of an estimate becomes the unit of its confidence interval."""
 
     def of(self, variance: Array) -> Array: ...

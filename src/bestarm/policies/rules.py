@@ -20,10 +20,10 @@ from bestarm.policies.radii import (
     Confidence,
     Deviation,
     Hoffman,
+    IntervalWidth,
     OfNoise,
     Radius,
     RadiusInputs,
-    Width,
     known_noise,
 )
 from bestarm.policies.sequential import Prior, Rule, SequentialState
@@ -40,7 +40,7 @@ class UCB(Rule):
     """
 
     radius: Radius = OfNoise()
-    width: Width = Deviation()
+    width: IntervalWidth = Deviation()
     noise_variance: float | None = None
 
     def begin(self, state: SequentialState, prior: Prior) -> RadiusInputs:

@@ -13,7 +13,7 @@ import numpy as np
 from bestarm.bandits import Bandit, Stream
 from bestarm.core import Array, Policy, Pullable
 from bestarm.errors import BestArmError
-from bestarm.play import Round, play
+from bestarm.playing import Round, play
 
 CHUNK = 250  # replications a chunk; part of the definition of a result, since a chunk shares its random numbers
 

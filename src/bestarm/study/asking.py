@@ -9,7 +9,7 @@ from bestarm.errors import InputError
 from bestarm.numbers import whole
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.plans import size_of
-from bestarm.study.rounds import Round, spread
+from bestarm.study.rounds import StudyRound, spread
 from bestarm.study.state import CENT, StudyState
 from bestarm.study.storage import Record
 
@@ -47,7 +47,7 @@ def records(driver: Driver, state: StudyState, n: int | None, more: Record) -> l
     return [{**taken, "start": start, "first": state.handed + 1, "count": count, **more, **wells}]
 
 
-def _paid(state: StudyState, now: Round, count: int) -> int:
+def _paid(state: StudyState, now: StudyRound, count: int) -> int:
     """Return how many of the next slots what is left pays for: a result that came late may have taken their price."""
     prices = accumulate(state.price(arm) for arm in now.plan[now.handed : now.handed + count])
     return bisect_right(list(prices), state.left + (0.0 if state.cost is None else CENT * state.budget))

@@ -14,7 +14,7 @@ from bestarm.study.study import Study
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """Something a doctor saw, in a study or, without a name, in the storage; `wrong` if it wants doing something."""
 
     study: str
@@ -22,37 +22,37 @@ class Finding:
     says: str
 
 
-def examine(storage: Storage) -> list[Finding]:
+def examine(storage: Storage) -> list[Diagnosis]:
     """Read every study of a storage from its first record to its last, and say what was found."""
     try:
-        found = [Finding("", not isinstance(note, Remark), note) for note in storage.notes()]
+        found = [Diagnosis("", not isinstance(note, Remark), note) for note in storage.notes()]
         names = storage.names()
     except BestArmError as error:
-        return [Finding("", True, f"{error}; restore the file from a copy, or name another storage")]
+        return [Diagnosis("", True, f"{error}; restore the file from a copy, or name another storage")]
     if not names:
-        found.append(Finding("", True, "there is no study here; is it the right place?"))
+        found.append(Diagnosis("", True, "there is no study here; is it the right place?"))
     for name in names:
         found += _study(name, storage)
     return found
 
 
-def _study(name: str, storage: Storage) -> list[Finding]:
+def _study(name: str, storage: Storage) -> list[Diagnosis]:
     """Return what there is to say of a study."""
     try:
         study = Study(name, storage)
     except BestArmError as error:
-        return [*_damage(name, storage), Finding(name, True, f"{error}{_what_to_do(str(error))}")]
-    return [Finding(name, False, line) for line in (*_standing(study), *_reminders(study))]
+        return [*_damage(name, storage), Diagnosis(name, True, f"{error}{_what_to_do(str(error))}")]
+    return [Diagnosis(name, False, line) for line in (*_standing(study), *_reminders(study))]
 
 
-def _damage(name: str, storage: Storage) -> Iterator[Finding]:
+def _damage(name: str, storage: Storage) -> Iterator[Diagnosis]:
     """Give each damaged record of a study."""
     try:
         for number, record in storage.salvage(name):
             if isinstance(record, str):
-                yield Finding(name, True, f"record {number}: {record}")
+                yield Diagnosis(name, True, f"record {number}: {record}")
     except BestArmError as error:
-        yield Finding(name, True, str(error))
+        yield Diagnosis(name, True, str(error))
 
 
 def _what_to_do(said: str) -> str:

@@ -17,7 +17,7 @@ from bestarm.policies.streamed import BigProblem
 from bestarm.study.limits import LARGEST
 from bestarm.study.parts import absence
 from bestarm.study.plans import Plan, affordable, asked_of, begin_of, evenly, paid, planner, question, size_of
-from bestarm.study.rounds import Round
+from bestarm.study.rounds import StudyRound
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
 
@@ -176,7 +176,7 @@ def policy_at_work() -> Iterator[None]:
         raise PolicyFailed(f"{type(error).__name__}: {error}") from error
 
 
-def answers(study: StudyState, one: Round) -> tuple[Pulls, Totals] | None:
+def answers(study: StudyState, one: StudyRound) -> tuple[Pulls, Totals] | None:
     """Return what answered a round, in the order of arms, turned so that larger is better; None if nothing did."""
     rows = study.rows is not None  # which are their own places
     where: Any = study.epoch_arms if rows else {arm: place for place, arm in enumerate(study.epoch_arms)}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bestarm.answer.history import History, Sight, Step
+from bestarm.answer.history import History, RaceStep, Sight
 from bestarm.errors import InputError
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.evidence import evidence_of
@@ -23,7 +23,7 @@ def look_back(study: "Study", draws: int = 1000, points: int = POINTS) -> Histor
     told, started = 0, 0.0
     seen: tuple[int, int | None, int] = (0, None, 0)
     arrivals: list[tuple[float, int]] = []
-    steps: list[Step] = []
+    steps: list[RaceStep] = []
     sights: list[Sight] = []
     driver, state = Driver(), study.state
     for record, state in study.log.replay():
@@ -49,7 +49,7 @@ def _turn(state: StudyState) -> tuple[int, int | None, int]:
     return state.closed, state.epoch, len(state.in_race)
 
 
-def _step(steps: list[Step], driver: Driver, state: StudyState, told: int) -> None:
+def _step(steps: list[RaceStep], driver: Driver, state: StudyState, told: int) -> None:
     """Note who is in the race, where that is new and the policy's state says so; everyone is when it starts anew."""
     try:
         left = driver.standing(state)
@@ -58,7 +58,7 @@ def _step(steps: list[Step], driver: Driver, state: StudyState, told: int) -> No
     if left is None and steps and state.epoch is None and state.rows is None:
         left = tuple(state.ids[arm] for arm in state.in_race)
     if left is not None and (not steps or set(left) != set(steps[-1].left)):
-        steps.append(Step(state.closed, told, left))
+        steps.append(RaceStep(state.closed, told, left))
 
 
 def _sight(state: StudyState, told: int, draws: int) -> Sight:

@@ -8,7 +8,7 @@ from bestarm.rewards import Rewards
 from bestarm.study import changes, parts
 from bestarm.study.limits import totals_of
 from bestarm.study.places import table_of
-from bestarm.study.rounds import Round, ranges
+from bestarm.study.rounds import StudyRound, ranges
 from bestarm.study.state import CENT, VERSION, Change, FileTold, Result, StudyState, positive
 from bestarm.study.storage import Record
 
@@ -76,7 +76,7 @@ def _begin(state: StudyState, record: Record, number: int, start: int) -> None:
         raise ValueError(f"the plan of round {number} has arms that are not there")
     if not sum(times * state.price(arm) for arm, times in pairs) <= state.budget * (1 + CENT):
         raise ValueError(f"the plan of round {number} costs more than the budget")
-    state.round = Round(number, pairs, state.epoch, record.get("begin"))
+    state.round = StudyRound(number, pairs, state.epoch, record.get("begin"))
     state.history.append(state.round)
     state.stumbled = False
     state.repeats.clear()  # the plan has them

@@ -77,7 +77,7 @@ def _started(process: int) -> int | None:
     return 0
 
 
-class Look(NamedTuple):
+class LastSign(NamedTuple):
     """The runners' numbers of signs of life, read between two times."""
 
     numbers: dict[str, int]
@@ -94,7 +94,7 @@ class Life:
     lease: float
     clock: Callable[[], float] = time.monotonic
     runner: str = field(default_factory=new_runner)
-    look: Look | None = None
+    look: LastSign | None = None
     known: dict[str, tuple[int | None, float]] = field(default_factory=dict)  # number, and since when it is that
     end: threading.Event = field(default_factory=threading.Event)
     heart: threading.Thread | None = None
@@ -130,7 +130,7 @@ class Life:
         """Look at the signs of life of all runners."""
         begun = self.clock()
         with suppress(Exception):
-            self.look = Look(dict(self.storage.beats(self.study)), begun, self.clock())
+            self.look = LastSign(dict(self.storage.beats(self.study)), begun, self.clock())
 
     def gone(self, state: StudyState, persons: bool) -> set[str]:
         """Return who has gone of those that hold open trials or have joined; with `persons`, a person has too."""

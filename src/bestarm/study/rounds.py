@@ -13,7 +13,7 @@ Pairs = Sequence[Sequence[int]]  # arm, times
 
 
 @dataclass
-class Round:
+class StudyRound:
     """A question of the policy: its pulls one by one, the trials handed out, and what came back.
 
     `plan` has the arm of each slot; slots from `length` on ask again for what failed. `open` is 1 where a slot is

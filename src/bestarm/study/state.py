@@ -13,7 +13,7 @@ import numpy as np
 
 from bestarm.core import Tally
 from bestarm.rewards import Rewards
-from bestarm.study.rounds import Round
+from bestarm.study.rounds import StudyRound
 from bestarm.study.rows import Everyone, RowIds, RowPlaces, sparse
 from bestarm.study.storage import Record
 from bestarm.tables import Source
@@ -106,8 +106,8 @@ class StudyState:
     handed_back: set[int] = field(default_factory=set)
     refunded: set[int] = field(default_factory=set)  # trials whose price came back
     returned: set[int] = field(default_factory=set)  # those of them that were measured, and are to be so again
-    round: Round | None = None  # the current one, as long as a slot of it is open
-    history: list[Round] = field(default_factory=list)  # every round, by number
+    round: StudyRound | None = None  # the current one, as long as a slot of it is open
+    history: list[StudyRound] = field(default_factory=list)  # every round, by number
     epoch: int | None = None  # the round the policy was started for; None: it must be started anew
     epoch_arms: Sequence[int] = field(default_factory=list)
     ended: bool = False  # the policy asks for nothing more

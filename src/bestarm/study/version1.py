@@ -29,7 +29,7 @@ def apply(state: StudyState, records: Sequence[Record]) -> list[Record]:
     end, pinned = _pinned(whole)
     record: Any = {}
     try:
-        reading = Reading(state, pinned)
+        reading = OldReading(state, pinned)
         reading.look_ahead(whole[:end])
         for state.records, record in enumerate(whole[:end]):
             reading.take(record)
@@ -46,7 +46,7 @@ def apply(state: StudyState, records: Sequence[Record]) -> list[Record]:
 def replay(state: StudyState, whole: Sequence[Record]) -> Iterator[tuple[Record, StudyState]]:
     """Give the records of a log of version 1 one by one, each with the state after it."""
     end, pinned = _pinned(whole)
-    reading = Reading(state, pinned)
+    reading = OldReading(state, pinned)
     reading.look_ahead(whole[:end])
     for record in whole[:end]:
         reading.take(record)
@@ -67,7 +67,7 @@ def _pinned(whole: Sequence[Record]) -> tuple[int, list[Record] | None]:
 
 
 @dataclass
-class Reading:
+class OldReading:
     """Records of version 1 made into those of version 2, one after the other."""
 
     state: StudyState
@@ -190,12 +190,12 @@ def _sum(one: Record) -> dict[str, Any]:
     )
 
 
-KINDS: dict[str, Callable[[Reading, Record], None]] = {
-    "create": Reading._give,
-    "ask": Reading._ask,
-    "tell": Reading._tell,
-    "fail": Reading._fail,
-    "budget": Reading._give,
-    "arms": Reading._give,
-    "close": Reading._close,
+KINDS: dict[str, Callable[[OldReading, Record], None]] = {
+    "create": OldReading._give,
+    "ask": OldReading._ask,
+    "tell": OldReading._tell,
+    "fail": OldReading._fail,
+    "budget": OldReading._give,
+    "arms": OldReading._give,
+    "close": OldReading._close,
 }

@@ -24,7 +24,7 @@ NULL = b"null"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """What a sound line says: the text of `null` deletes; without a number it is of version 1."""
 
     name: str
@@ -33,7 +33,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Log:
+class LogLines:
     """Where the lines of one study begin in the file, and a mark made from the first of them."""
 
     name: str
@@ -66,7 +66,7 @@ def old_head_of(name: str) -> bytes:
     return b'{"study":%b,"record":' % json.dumps(name).encode()
 
 
-NOBODY = Log("")
+NOBODY = LogLines("")
 NOBODY.head = b"\n"
 
 
@@ -76,7 +76,7 @@ def written(name: str, number: int, text: str) -> bytes:
     return b'%b%d,"crc":"%08x","record":%b}\n' % (head_of(name), number, crc, text.encode())
 
 
-def plain_texts(log: Log, first: int, lines: Sequence[bytes]) -> list[bytes] | None:
+def plain_texts(log: LogLines, first: int, lines: Sequence[bytes]) -> list[bytes] | None:
     """Return the records in a study's lines, whose numbers begin with `first`; None if one needs a closer look."""
     last = first + len(lines) - 1
     digits = len(str(first))
@@ -90,7 +90,7 @@ def plain_texts(log: Log, first: int, lines: Sequence[bytes]) -> list[bytes] | N
     return texts if whole == b"\n".join(lines) + b"\n" and NULL not in texts else None
 
 
-def old_texts(log: Log, lines: Sequence[bytes]) -> list[bytes] | None:
+def old_texts(log: LogLines, lines: Sequence[bytes]) -> list[bytes] | None:
     """Return the records in a study's lines of version 1; None if one needs a closer look."""
     begin = len(log.old_head)
     texts = [line[begin:-1] for line in lines]
@@ -100,7 +100,7 @@ def old_texts(log: Log, lines: Sequence[bytes]) -> list[bytes] | None:
     return texts if alone else None
 
 
-def read_line(line: bytes) -> Line | None:
+def read_line(line: bytes) -> LogLine | None:
     """Return what a line says, if it is whole and its CRC fits."""
     found = LINE.fullmatch(line)
     if found is None:
@@ -108,10 +108,10 @@ def read_line(line: bytes) -> Line | None:
     name = _name(found[1])
     if name is None or b"%08x" % zlib.crc32(found[4], zlib.crc32(b"%b\n%b\n" % (name.encode(), found[2]))) != found[3]:
         return None
-    return Line(name, int(found[2]), found[4])
+    return LogLine(name, int(found[2]), found[4])
 
 
-def _read_foreign(line: bytes) -> Line | None:
+def _read_foreign(line: bytes) -> LogLine | None:
     """Return what a line says that is of version 1, or that another program wrote, with other spaces or order."""
     if not line.lstrip().startswith(b"{") or len(line) > LINE_LIMIT:
         return None
@@ -125,12 +125,12 @@ def _read_foreign(line: bytes) -> Line | None:
         return None
     raw = text[keys["record"][1]].encode()
     if keys.keys() == {"study", "record"}:
-        return Line(name, None, raw)
+        return LogLine(name, None, raw)
     number, crc = (keys.get(key, (None,))[0] for key in ("n", "crc"))
     if keys.keys() != {"study", "n", "crc", "record"} or type(number) is not int or number < 0:
         return None
     right = zlib.crc32(b"%b\n%d\n%b" % (name.encode(), number, raw))
-    return Line(name, number, raw) if isinstance(crc, str) and crc.lower() == f"{right:08x}" else None
+    return LogLine(name, number, raw) if isinstance(crc, str) and crc.lower() == f"{right:08x}" else None
 
 
 _SCANNER = json.JSONDecoder()
@@ -206,19 +206,19 @@ def differences(wanted: bytes, blob: bytes) -> int:
     return sum(a != b for a, b in zip(wanted, blob, strict=False))
 
 
-def _spots(log: Log) -> tuple[bytes, int]:
+def _spots(log: LogLines) -> tuple[bytes, int]:
     """Return a study's next number, and where the record begins in a line that has it."""
     number = b"%d" % log.next
     return number, len(log.head) + len(number) + CRC
 
 
-def fits(log: Log, blob: bytes) -> bool:
+def fits(log: LogLines, blob: bytes) -> bool:
     """Whether a line's CRC fits a study and its next number, whatever else it says."""
     number, begin = _spots(log)
     return b"%08x" % log.crc(number, blob[begin:-1]) == blob[begin - 19 : begin - 11]
 
 
-def names_it(log: Log, blob: bytes) -> bool:
+def names_it(log: LogLines, blob: bytes) -> bool:
     """Whether a line has a study's name and next number where they should stand."""
     number, begin = _spots(log)
     spot, end = len(BEGINNING), len(log.head) - 5

@@ -18,8 +18,8 @@ from bestarm.study.storage.lines import (
     MIDDLE,
     NOBODY,
     NULL,
-    Line,
-    Log,
+    LogLine,
+    LogLines,
     fits,
     joined,
     name_at_its_place,
@@ -58,8 +58,8 @@ class Scan:
     """
 
     def __init__(self, name: str | None = None, start: int = 0, events: list[Any] | None = None) -> None:
-        self.logs: dict[str, Log] = {}
-        self.heads: dict[bytes, Log] = {}  # what lines begin with
+        self.logs: dict[str, LogLines] = {}
+        self.heads: dict[bytes, LogLines] = {}  # what lines begin with
         self.at = self.line = self.sound = 0
         self.cut = 0  # bytes of a last line that is not whole
         self.strays: list[Stray] = []
@@ -90,7 +90,7 @@ class Scan:
             self.sound += len(some)
             self.line += len(some)
 
-    def _texts(self, log: Log, lines: Sequence[bytes]) -> list[bytes] | None:
+    def _texts(self, log: LogLines, lines: Sequence[bytes]) -> list[bytes] | None:
         """Return the records in lines that are all of one study and go on where it ended; None if not."""
         if log.damage or self._run or log is NOBODY:
             return None
@@ -98,7 +98,7 @@ class Scan:
             return old_texts(log, lines)
         return plain_texts(log, log.next, lines) if log.plain else None
 
-    def _log_of(self, line: bytes) -> Log:
+    def _log_of(self, line: bytes) -> LogLines:
         """Return the log whose lines begin like this one."""
         log = self.heads.get(line[: line.find(b',"n":') + 5])
         return log or self.heads.get(line[: line.find(MIDDLE) + len(MIDDLE)], NOBODY)
@@ -158,7 +158,7 @@ class Scan:
         """Note a line that wants a closer look."""
         log = self._log_of(line)
         old = old_texts(log, [line]) if log.old and log is not NOBODY and not self._run else None
-        found = Line(log.name, None, old[0]) if old else read_line(line)
+        found = LogLine(log.name, None, old[0]) if old else read_line(line)
         if found is not None:
             self._place(found, self.at, line)
             return
@@ -176,7 +176,7 @@ class Scan:
         if self._run_size > KEPT:
             self.close()
 
-    def _place(self, found: Line, at: int, line: bytes) -> None:
+    def _place(self, found: LogLine, at: int, line: bytes) -> None:
         """Give a sound line its place in its study's log."""
         self.close()
         self.sound += 1
@@ -206,9 +206,9 @@ class Scan:
             self._keep(number, [found.text])
         log.next = max(log.next, number + 1)
 
-    def _begin(self, name: str, mark: tuple[int, int]) -> Log:
+    def _begin(self, name: str, mark: tuple[int, int]) -> LogLines:
         self._forget(name)
-        log = self.logs[name] = Log(name, mark)
+        log = self.logs[name] = LogLines(name, mark)
         self.heads[log.head] = self.heads[log.old_head] = log
         return log
 
@@ -222,14 +222,14 @@ class Scan:
             if self.events is not None:
                 self.events.clear()
 
-    def _damage(self, log: Log, number: int, why: str) -> None:
+    def _damage(self, log: LogLines, number: int, why: str) -> None:
         if log.damage is None:
             log.damage = number, why
         log.plain = False
         if self.events is not None and log.name == self.name:
             self.events.append((number, why))
 
-    def _explain(self, log: Log) -> None:
+    def _explain(self, log: LogLines) -> None:
         """Forget a stray if it is the record of this study that is missing."""
         for stray in self.strays:
             if fits(log, stray.blob):
@@ -252,18 +252,18 @@ class Scan:
             self.stray_size += len(blob)
             self.strays.append(Stray(at, line, known, blob if self.stray_size < KEPT else blob[:0]))
 
-    def _new(self, at: int, blob: bytes) -> Log | None:
+    def _new(self, at: int, blob: bytes) -> LogLines | None:
         """Begin the study whose first record this line is, if it can be said."""
         named, inner = name_at_its_place(blob), name_in_record(blob)
         for name in (named, inner):
-            if name is not None and name not in self.logs and fits(Log(name), blob):
+            if name is not None and name not in self.logs and fits(LogLines(name), blob):
                 return self._begin(name, (at, 0))
         if named is None or named in self.logs:
             return None
         old = blob.startswith(old_head_of(named))
-        return self._begin(named, (at, 0)) if old or names_it(Log(named), blob) else None
+        return self._begin(named, (at, 0)) if old or names_it(LogLines(named), blob) else None
 
-    def _likely(self, blob: bytes) -> Log | None:
+    def _likely(self, blob: bytes) -> LogLines | None:
         """Return the study of a line in which more than a byte is wrong, or of one of version 1."""
         name = name_at_its_place(blob)
         if name in self.logs and not LINE.fullmatch(blob):

@@ -24,8 +24,8 @@ from bestarm.study.storage.records import (
 from bestarm.study.storage.tables import (
     BEAT,
     SCHEMA,
-    Found,
     Layout,
+    RowsFound,
     all_of,
     crc_of,
     find,
@@ -147,12 +147,12 @@ class SQLite:
     def wait(self, mark: str, timeout: float, name: str | None = None) -> str:
         return until_changed(lambda: self.mark(name), mark, timeout, NEAR)
 
-    def _mark(self, db: sqlite3.Connection, layout: Layout, found: Found) -> Any:
+    def _mark(self, db: sqlite3.Connection, layout: Layout, found: RowsFound) -> Any:
         """Return what another log of the same name does not have. An id is never used again, but by another file."""
         crc = crc_of(db, layout, found.id, 0)
         return found.id, self._database.file if crc is None else crc
 
-    def _damage(self, db: sqlite3.Connection, layout: Layout, name: str, found: Found) -> StorageError:
+    def _damage(self, db: sqlite3.Connection, layout: Layout, name: str, found: RowsFound) -> StorageError:
         """Return the error that names the first record that is damaged."""
         bad = [(number, one) for number, one in all_of(db, layout, name, found) if isinstance(one, str)]
         return damaged(f"{self.place}, study {name!r}", *bad[0]) if bad else self._other_length(name)

@@ -39,7 +39,7 @@ class Layout(NamedTuple):
 CURRENT = Layout("crc", "length", True)
 
 
-class Found(NamedTuple):
+class RowsFound(NamedTuple):
     """A study's number in the file, and how many records it has."""
 
     id: int
@@ -72,7 +72,7 @@ def _prepare(db: sqlite3.Connection, layout: Layout) -> None:
     db.execute(f"PRAGMA application_id = {OURS}")
 
 
-def find_to_write(db: sqlite3.Connection | None, name: str) -> Found | None:
+def find_to_write(db: sqlite3.Connection | None, name: str) -> RowsFound | None:
     """Return where a study is, in tables that lack nothing."""
     layout = None if db is None else layout_of(db)
     if db is None or layout is None:
@@ -89,17 +89,17 @@ def names_of(db: sqlite3.Connection) -> list[str]:
     return sorted(name.decode(errors="replace") for name in found if isinstance(name, bytes))
 
 
-def find(db: sqlite3.Connection, layout: Layout, name: str) -> Found | None:
+def find(db: sqlite3.Connection, layout: Layout, name: str) -> RowsFound | None:
     """Return where a study is, by the index or, where that is damaged, by the table."""
     for how in ("", "NOT INDEXED"):
         query = f"SELECT id, {layout.length} FROM studies {how} WHERE name = ?"
         row = db.execute(query, (name,)).fetchone()
         if row is not None:
-            return Found(row[0], row[1] if isinstance(row[1], int) else 0)
+            return RowsFound(row[0], row[1] if isinstance(row[1], int) else 0)
     return None
 
 
-def lines_of(db: sqlite3.Connection, layout: Layout, name: str, found: Found, start: int) -> list[bytes] | None:
+def lines_of(db: sqlite3.Connection, layout: Layout, name: str, found: RowsFound, start: int) -> list[bytes] | None:
     """Return the texts of a study's records from number `start` on; None if anything is wrong with them."""
     query = f"SELECT number, {layout.crc}, record FROM log WHERE study = ? AND number >= ? ORDER BY number"
     lines: list[bytes] = []
@@ -135,7 +135,7 @@ def crc_of(db: sqlite3.Connection, layout: Layout, study: int, number: int) -> i
     return row[0] if row and isinstance(row[0], int) else None
 
 
-def all_of(db: sqlite3.Connection, layout: Layout, name: str, found: Found) -> list[tuple[int, Record | str]]:
+def all_of(db: sqlite3.Connection, layout: Layout, name: str, found: RowsFound) -> list[tuple[int, Record | str]]:
     """Return every record of a study that is anywhere in the table, or why it is damaged."""
     rows: dict[int, tuple[str | bytes, Any]] = {}
     columns = f"SELECT number, {layout.crc}, record FROM log"

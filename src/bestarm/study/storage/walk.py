@@ -8,7 +8,7 @@ from bestarm.study.storage.lines import (
     BEGINNING,
     CRC,
     LINE_LIMIT,
-    Log,
+    LogLines,
     differences,
     old_texts,
     pieces,
@@ -85,7 +85,7 @@ def _no_journal(place: str, scan: Scan) -> StorageError:
     return StorageError(f"{place}, at byte {at}: this is not a line of a journal of bestarm")
 
 
-def again(file: IO[bytes], log: Log, start: int, stop: int) -> list[bytes] | None:
+def again(file: IO[bytes], log: LogLines, start: int, stop: int) -> list[bytes] | None:
     """Return the texts of a study's records from `start` to `stop`, read again; None if one is not what it was."""
     starts, texts, at = log.starts, list[bytes](), start
     while at < stop:
@@ -106,7 +106,7 @@ def again(file: IO[bytes], log: Log, start: int, stop: int) -> list[bytes] | Non
     return texts
 
 
-def _text(log: Log, number: int, line: bytes) -> bytes | None:
+def _text(log: LogLines, number: int, line: bytes) -> bytes | None:
     """Return the record in a line if it is of this study and number."""
     digits = b"%d" % number
     text = line[len(log.head) + len(digits) + CRC : -1]
