@@ -135,6 +135,13 @@ def test_real_pulls_are_logged_and_resumed(tmp_path, items, means, monkeypatch):
         assert call(command, "--storage", "log.jsonl").exit_code == 0
     assert call("report", "--storage", "log.jsonl", "-o", "page.html").exit_code == 0
     assert "cannot be withdrawn" in call("withdraw", "item-7", "--why", "x", "--storage", "log.jsonl").stderr
+    begun = call("create-study", "again", "--from", "run", "--budget", 400, "--storage", "log.jsonl")
+    for refused in (call("add-arms", "more.csv", "--storage", "log.jsonl"), begun):
+        assert failed(refused, "a table that is read in blocks")
+    assert call("raise-budget", 310, "--storage", "log.jsonl").exit_code == 0
+    assert call("ask", "-o", "next.csv", "--storage", "log.jsonl").exit_code == 0
+    best = call("best", "--storage", "log.jsonl")
+    assert best.stderr.count("Chances are among the") == 1
 
 
 def test_a_file_that_changes_is_refused(tmp_path, items, monkeypatch):

@@ -136,12 +136,23 @@ def _one(found: Any, name: str) -> Any:
     return made(found, name, "", {}, _part) if isinstance(found, type) else found
 
 
+def model_from(given: Any) -> Any:
+    """Return a reward model, of a law the generalized linear one; what is neither is refused."""
+    if callable(getattr(given, "fit", None)):  # a model; a law has none
+        return given
+    if callable(getattr(given, "value", None)):
+        return GLM(given)
+    what = f"{given.__name__} is a class" if isinstance(given, type) else f"{type(given).__name__} has no method fit"
+    raise InputError(f"a reward model, a law of rewards, or the name of one is expected; {what}")
+
+
 def part(kind: str, text: str) -> Any:
     """Return a model, law or design: by its name here or in an installed package, or its path `module:Class`."""
     if kind == "models" and text in MODELS:
         return MODELS[text][0]()
     if ":" in text:
-        return _one(imported(text), text)
+        found = _one(imported(text), text)
+        return model_from(found) if kind == "models" else found
     if kind == "models" and text in plugins.names("laws"):
         return GLM(part("laws", text))
     known = (*MODELS, *plugins.names("laws")) if kind == "models" else ()

@@ -14,6 +14,8 @@ import bestarm
 from bestarm.bandits import Bandit, Bernoulli, Gaussian
 from bestarm.cli import main
 from bestarm.errors import InputError, PullError, StorageError
+from bestarm.models.glm import GLM
+from bestarm.models.law import Logistic
 from bestarm.study import create_study, load_study
 from bestarm.study.running import simulate
 
@@ -201,3 +203,14 @@ def test_a_log_cut_anywhere_gives_its_whole_rewards_again(folder):
         assert done.exit_code == 0, done.output
         assert calls(folder) == 12 - kept
         assert load_study("run", "run.jsonl").state.total == 12
+
+
+def test_a_law_or_a_model_is_taken_as_a_value(tmp_path):
+    chances = Bandit(X, np.array([0.2, 0.3, 0.9, 0.6]), Bernoulli())
+    named = bestarm.run(X, 200, chances, "gse-lin-fwg", model="logistic", seed=1)
+    assert named == bestarm.run(X, 200, chances, model=GLM(Logistic()), seed=1)
+    assert named == bestarm.run(X, 200, chances, model=Logistic(), seed=1)
+    with pytest.raises(
+        InputError, match="a reward model, a law of rewards, or the name of one is expected; float has no"
+    ):
+        bestarm.run(X, 200, chances, model=3.5, seed=1)

@@ -93,7 +93,7 @@ def _features(arms: Any) -> Any:
 
 def _model(given: Any) -> tuple[str, Model, tuple[str, Any]]:
     """Return the name of a model, that by which truths are drawn, and the model's own policy with its label."""
-    model = (catalog.model(given) if isinstance(given, str) else model_of(given)).truth
+    model = model_of(catalog.model(given) if isinstance(given, str) else catalog.model_from(given)).truth
     for name, (make, label) in catalog.MODELS.items():
         if make() == model:
             return name, model, (label, catalog.policy(label))

@@ -53,7 +53,8 @@ def spreadsheet_note(study: Study, batch: Batch) -> str | None:
     Zeros before a number are no matter where they can be told from what is left of it.
     """
     alike: dict[str, int] = {}
-    for id in study.sync().ids:
+    state = study.sync()
+    for id in state.ids if state.rows is None else batch.arms:
         alike[plain(id)] = alike.get(plain(id), 0) + 1
     lost = [id for id in changed_by_spreadsheets(batch.arms) if plain(id) == id or alike[plain(id)] > 1]
     if not lost:

@@ -55,6 +55,7 @@ def options_of(state: StudyState) -> dict[str, Any]:
 
 def more_arms(state: StudyState, path: str | Path, id: str | None = None, cost: str | None = None) -> Arms:
     """Return the arms of another table with the columns of the study's, encoded as those were."""
+    whole(state)
     sheet, encoding = read_file(path), _encoding(state)
     sheet.known(one.name for one in encoding.columns)
     rows = len(next(iter(sheet.columns.values())))
@@ -84,6 +85,15 @@ def _table(state: StudyState) -> Mapping[str, Sequence[str]]:
     """Return the columns of the study's table as they were written, none where it had no table."""
     table = state.first["arms"].get("table")
     return {name: cells for name, cells in (table or {}).items() if isinstance(cells, list)}
+
+
+def whole(state: StudyState) -> None:
+    """Refuse what needs all arms of a table that is read in blocks."""
+    if state.rows is not None:
+        raise InputError(
+            f"the arms of study {state.name!r} are the {state.rows.rows:,} rows of a table that is read in blocks: none "
+            "can be added, and no other study can be begun from it"
+        )
 
 
 def _encoding(state: StudyState) -> Encoding:

@@ -28,7 +28,7 @@ from bestarm.tables import Source, in_blocks, open_source, opening
 from bestarm.tables.arms import Arms
 from bestarm.version import __version__
 
-BLOCKS = "gse-lin-fwg"  # the policy for tables that are read in blocks
+BLOCKS = "gse-lin-fwg"  # the policy for tables that are read in blocks, and of models without one
 HOLD = 64 << 20  # bytes of such a table that are copied to memory
 MANY = 1000  # pulls of each arm, and a budget is like any larger one
 
@@ -39,7 +39,7 @@ def create_study(
     arms: Arms | Any,
     budget: float,
     policy: str | Any = None,
-    model: str | None = None,
+    model: Any = None,
     *,
     study_name: str | None = None,
     storage: Place = None,
@@ -58,11 +58,11 @@ def create_study(
     """Begin a study: find the best of `arms` within `budget` pulls (or money, where arms have costs).
 
     `policy` is a name, a policy, or None for `auto`, which learns how far to trust the features; `model` says what
-    rewards are like, linear, logistic, ..., and its own policy is used then. `batch` is how many trials are asked at
-    once unless `ask` says otherwise; policies of small steps plan so many together. `rounds`, for `auto`, is how often
-    one is willing to wait for results: all of a round is planned together. `refund` asks a failed trial's arm again;
-    `extra` takes results nobody asked for. With `load_if_exists` a study of that name is loaded if it is of the same
-    arms, policy and settings, and what differs is said if not.
+    rewards are like, by name (linear, logistic, ...), as a model or as a law, and its own policy is used then. `batch`
+    is how many trials are asked at once unless `ask` says otherwise; policies of small steps plan so many together.
+    `rounds`, for `auto`, is how often one is willing to wait for results: all of a round is planned together. `refund`
+    asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a study of that name
+    is loaded if it is of the same arms, policy and settings, and what differs is said if not.
 
     Where `arms` is a path, the log keeps the table's place, length and digest in place of a copy; `read` are options of
     `Arms.from_file` for it. `labels` are columns of the table to show beside an arm's id.
@@ -152,12 +152,14 @@ def _known(name: str, storage: Place, place: Storage) -> None:
         raise UnknownNameError("study", name, names)
 
 
-def _policy(policy: Any, model: str | None) -> tuple[Any, Any]:
+def _policy(policy: Any, model: Any) -> tuple[Any, Any]:
     """Return the policy and the model of its rewards, which is the policy's own where it has one."""
+    by_name = model is None or isinstance(model, str)
     if policy is None:
-        policy = catalog.default_policy(model)
+        policy = catalog.default_policy(model) if by_name else BLOCKS
     typed = isinstance(policy, str)
-    named = catalog.model(model or (catalog.rewards_of(policy) if typed else "linear"))
+    assumed = catalog.rewards_of(policy) if typed else "linear"
+    named = catalog.model(model or assumed) if by_name else catalog.model_from(model)
     chosen = catalog.policy_of_text(policy) if typed else policy
     own = policy_of(chosen).model
     if own is not None and model is not None and own != named:

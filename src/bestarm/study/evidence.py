@@ -13,6 +13,7 @@ from bestarm.core import policy_of
 from bestarm.errors import InputError
 from bestarm.study.corrections import label, outliers
 from bestarm.study.driver import PolicyFailed
+from bestarm.study.parts import absence
 from bestarm.study.state import StudyState
 
 if TYPE_CHECKING:
@@ -73,8 +74,14 @@ def _complete(study: "Study") -> Evidence:
     arm, missing = _policy_arm(study, state)
     found = evidence_of(state, arm)
     by_model = state.rows is None and policy_of(state.policy).model == state.rewards.model
-    notes = (*missing, *_troubles(state), *_among(state, found))
+    notes = (*missing, *_lacking(state), *_troubles(state), *_among(state, found))
     return replace(found, by_model=by_model, notes=notes, bound=lambda gap: bound(study, state, found, gap))
+
+
+def _lacking(state: StudyState) -> tuple[str, ...]:
+    """Say that the policy's parts are not here, so that a model of ours stands in for its own."""
+    why = absence(state.policy)
+    return () if why is None else (f"The policy of this study is not here, so another model answers: {why}.",)
 
 
 def _among(state: StudyState, found: Evidence) -> tuple[str, ...]:

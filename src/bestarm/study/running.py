@@ -29,7 +29,7 @@ def run(
     budget: float,
     pull: Callable[[str], float] | str | Pullable,
     policy: Any = None,
-    model: str | None = None,
+    model: Any = None,
     *,
     log: str | os.PathLike[str] | None = None,
     minimize: bool = False,

@@ -9,6 +9,7 @@ import numpy as np
 from bestarm.errors import BestArmError, BudgetError, InputError
 from bestarm.numbers import real, whole
 from bestarm.study import asking, corrections, results, table
+from bestarm.study.candidates import whole as whole_table
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.limits import LARGEST
 from bestarm.study.log import Log
@@ -399,8 +400,7 @@ def _leader(study: Study, state: StudyState) -> int:
 
 
 def _addition(state: StudyState, arms: Arms) -> Record:
-    if state.rows is not None:
-        raise InputError("no arms can be added to a table that is read in blocks")
+    whole_table(state)
     if arms.names != tuple(state.names):
         names = (", ".join(some) for some in (state.names, arms.names))
         raise InputError("new arms must have the features {}; given {}".format(*names))

@@ -6,7 +6,7 @@ from typing import Any
 from bestarm import catalog
 from bestarm.core import policy_of
 from bestarm.errors import BudgetError, InputError
-from bestarm.study.candidates import arms_anew, arms_of
+from bestarm.study.candidates import arms_anew, arms_of, whole
 from bestarm.study.copying import copy_results
 from bestarm.study.create import create_study
 from bestarm.study.parts import absence
@@ -35,6 +35,7 @@ def create_from(
     the old one. Arms that were withdrawn are so again.
     """
     state = old.sync()
+    whole(state)
     wanted = {**_settings(state, settings), **settings, **_arms(old, arms, read)}
     given: Any = [wanted.pop(key) for key in ("arms", "budget", "policy", "model")]
     gone = [id for id, there in zip(state.ids, state.present, strict=True) if not there]
