@@ -210,7 +210,5 @@ def test_a_law_or_a_model_is_taken_as_a_value(tmp_path):
     named = bestarm.run(X, 200, chances, "gse-lin-fwg", model="logistic", seed=1)
     assert named == bestarm.run(X, 200, chances, model=GLM(Logistic()), seed=1)
     assert named == bestarm.run(X, 200, chances, model=Logistic(), seed=1)
-    with pytest.raises(
-        InputError, match="a reward model, a law of rewards, or the name of one is expected; float has no"
-    ):
+    with pytest.raises(InputError, match="a reward model, a law of rewards, or the name of one is expected"):
         bestarm.run(X, 200, chances, model=3.5, seed=1)
