@@ -91,8 +91,8 @@ def whole(state: StudyState) -> None:
     """Refuse what needs all arms of a table that is read in blocks."""
     if state.rows is not None:
         raise InputError(
-            f"the arms of study {state.name!r} are the {state.rows.rows:,} rows of a table that is read in blocks: none "
-            "can be added, and no other study can be begun from it"
+            f"study {state.name!r} has the {state.rows.rows:,} rows of a table that is read in blocks: no arm can be "
+            "added, and no other study can be begun from it"
         )
 
 
