@@ -66,6 +66,7 @@ class Reading:
     owners: dict = field(default_factory=dict)  # by trial: the source of the ask
     told: dict = field(default_factory=dict)  # by trial or id: arm, value, source; the first telling
     gone: set = field(default_factory=set)  # trials that failed or were handed back
+    refunded: set = field(default_factory=set)  # those of them whose price came back
     spent: list = field(default_factory=list)  # after each record
     budgets: list = field(default_factory=list)
     wrong: list = field(default_factory=list)
@@ -96,7 +97,7 @@ def read_log(records):
         if kind == "ask":
             spent += _ask(reading, number, record, price)
         elif kind == "tell":
-            _tell(reading, record)
+            spent += _tell(reading, record, price)
         elif kind == "fail":
             spent -= _fail(reading, record, price)
         elif kind == "close" and record["round"] == reading.round:
@@ -139,7 +140,8 @@ def _answer(reading, trial):
     return current
 
 
-def _tell(reading, record):
+def _tell(reading, record, price):
+    more = 0.0  # what a result took in place of its arm's price, which may have come back before
     for one in record["results"]:
         name = one.get("trial", one.get("id"))
         if isinstance(name, int) and reading.arms.get(name) != one["arm"]:
@@ -148,6 +150,9 @@ def _tell(reading, record):
             reading.told[name] = one["arm"], one["value"], record.get("source", "")
             if isinstance(name, int):
                 _answer(reading, name)
+            if "cost" in one:
+                more += one["cost"] - (name not in reading.refunded) * price[one["arm"]]
+    return more
 
 
 def _fail(reading, record, price):
@@ -160,6 +165,7 @@ def _fail(reading, record, price):
         return 0.0
     if current:
         reading.plan.append(reading.arms[trial])
+    reading.refunded.add(trial)
     return price[reading.arms[trial]]
 
 
