@@ -32,7 +32,7 @@ def create(state: StudyState, record: Record) -> None:
         raise ValueError("there are no arms")
     state.budget, state.seed = positive(record["budget"]), int(record["seed"])
     state.options = {"batch": None, "rounds": None, "refund": True, "extra": True, **record["options"]}
-    if not all(isinstance(state.options[key] or 1, int) for key in ("batch", "rounds")):
+    if not all(isinstance(state.options[key], int | None) for key in ("batch", "rounds")):
         raise TypeError("a batch and rounds must be whole numbers")
     noise = record.get("noise_variance")
     state.noise_variance = None if noise is None else real(noise, "noise_variance", least=0)
