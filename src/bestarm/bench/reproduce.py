@@ -1,13 +1,11 @@
 """Every experiment of the paper by one call: results, figures, claims, and a report of all three."""
 
-import base64
 import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from bestarm.bench import table as tables
 from bestarm.bench.claims import FAILS, HOLDS, NOISE, Claim, ClaimEvidence, judge_all
 from bestarm.bench.paper import FIGURES, Figure
 from bestarm.bench.runner import Results, run
+from bestarm.draw import page as pages
 from bestarm.errors import InputError, UnknownNameError
 from bestarm.version import __version__
 
@@ -174,42 +173,30 @@ def _markdown(body: Mapping[str, Any], pictures: Mapping[str, Path], output: Pat
     return "\n".join(lines)
 
 
-STYLE = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 75rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; font-size: .9rem; } th, td { text-align: left; padding: .25rem .6rem;
-border-bottom: 1px solid #ddd; vertical-align: top; } img { max-width: 100%; }
-.holds { color: #00694d; font-weight: 600; } .does { color: #a84500; font-weight: 600; } .within, .not { color: #555; }
-"""
-
-
 def _summary(body: Mapping[str, Any]) -> str:
     counts, run = body["counts"], sum(body["counts"].values())
     return f"Of {run} claims {counts[HOLDS]} hold, {counts[FAILS]} do not, {counts[NOISE]} are within noise."
 
 
 def _html(body: Mapping[str, Any], pictures: Mapping[str, Path]) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(c.place)}</td><td>{escape(c.sentence)}</td>"
-        f"<td class='{c.verdict.split()[0]}'>{c.verdict}</td><td>{escape(c.evidence)}</td></tr>"
-        for c in body["claims"]
-    )
-    images = "".join(
-        f"<h2>{escape(title)}</h2><img alt='{escape(title)}' src='data:image/png;base64,"
-        f"{base64.b64encode(pictures[name].read_bytes()).decode()}'>"
-        for name, title in body["titles"].items()
-    )
+    timing, heads = body["timing"], ["section", "claim", "verdict", "what decides it"]
+    claims = [(c.place, c.sentence, pages.strong(c.verdict, KINDS.get(c.verdict, "")), c.evidence)
+              for c in body["claims"]]  # fmt: skip
     notes = [f"Not run: {name}: {why}" for name, why in body["not_run"].items()]
     notes += [f"Failed: {told}" for told in body["failures"]]
-    timing = ""
-    if body["timing"]:
-        cells = "".join(f"<tr>{''.join(f'<td>{escape(v)}</td>' for v in row.values())}</tr>" for row in body["timing"])
-        heads = "".join(f"<th>{escape(head)}</th>" for head in body["timing"][0])
-        timing = f"<h2>CPU seconds per 100 runs, adaptive instance</h2><table><tr>{heads}</tr>{cells}</table>"
-    return f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The paper, reproduced</title>
-<style>{STYLE}</style></head><body><h1>The paper, reproduced</h1>
-<p>{escape(", ".join(f"{key} {value}" for key, value in body["facts"].items()))}.</p>
-<p>{_summary(body)}</p>
-<table><tr><th>section</th><th>claim</th><th>verdict</th><th>what decides it</th></tr>{rows}</table>
-{images}{"".join(f"<p>{escape(note)}</p>" for note in notes)}{timing}
-<h2>What differs from the published code</h2><ul>{"".join(f"<li>{escape(line)}</li>" for line in DEVIATIONS)}</ul>
-</body></html>
-"""
+    shown = [pages.section(title, "", pages.picture(pictures[name].read_bytes(), title))
+             for name, title in body["titles"].items()]  # fmt: skip
+    if timing:
+        spent = pages.table(list(timing[0]), [list(row.values()) for row in timing], [*timing[0]][1:])
+        shown += [pages.section("CPU seconds per 100 runs, adaptive instance", "", spent)]
+    return pages.page(
+        "The paper, reproduced",
+        pages.head("The paper, reproduced", "", ", ".join(f"{key} {value}" for key, value in body["facts"].items())),
+        pages.section("Claims", _summary(body), pages.table(heads, claims)),
+        pages.warnings(notes),
+        *shown,
+        pages.section("What differs from the published code", "", pages.bullets(DEVIATIONS)),
+    )
+
+
+KINDS = {HOLDS: "good", FAILS: "bad"}

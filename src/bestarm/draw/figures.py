@@ -11,24 +11,22 @@ import numpy as np
 
 from bestarm.answer.answer import ArmEstimate, Assessment, percent
 from bestarm.answer.history import History
+from bestarm.draw.page import Html, drawing
 from bestarm.draw.style import BLUE, GREEN, GREY, MOST, ORANGE, axes, figure, svg
 
 LONG = 28  # characters of a name on an axis
 FONT: Any = {"svg.fonttype": "none", "text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 9}
 
 
-def inline(draw: Callable[..., Any], *data: Any, label: str) -> str:
-    """Return a figure as SVG for a page, or nothing where `draw` has nothing to show."""
-    from html import escape
-
+def inline(draw: Callable[..., Any], *data: Any, label: str, small: bool = False) -> Html:
+    """Return a figure as a piece of a page, empty where `draw` has nothing to show."""
     figure((1, 1))  # says what to install where matplotlib is missing
     from matplotlib import rc_context
 
     with rc_context(FONT), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters the measuring font lacks: the reader's browser has them
         drawn = draw(*data)
-        text = "" if drawn is None else svg(drawn)
-    return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+        return Html() if drawn is None else drawing(svg(drawn), label, small)
 
 
 def name(arm: str) -> str:

@@ -1,22 +1,23 @@
-"""One self-contained page on a study, for people who were not there."""
+"""What to say of a study on one page, for people who were not there."""
 
 import json
 import os
-from collections.abc import Sequence
+from collections import Counter
 from datetime import UTC, datetime
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bestarm import catalog
 from bestarm.answer.answer import Answer, ArmEstimate, Assessment, percent
 from bestarm.answer.history import History
 from bestarm.draw import figures
-from bestarm.draw.style import MOST, STYLE, number, png, write_whole
+from bestarm.draw import page as pages
+from bestarm.draw.page import Html
+from bestarm.draw.style import MOST, number, png, write_whole
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
+from bestarm.simulate.intervals import NORMAL
 from bestarm.study.evidence import assessment, evidence_of
 from bestarm.study.history import look_back
 from bestarm.study.state import StudyState
@@ -24,20 +25,6 @@ from bestarm.version import __version__
 
 if TYPE_CHECKING:
     from bestarm.study.study import Study
-
-NORMAL = 1.959964  # 97.5 % quantile of the normal distribution
-
-LOOK = """
-h2 { font-size: 1.1rem; font-weight: 600; margin: 2rem 0 .2rem; border-top: 1px solid #ddd; padding-top: 1rem; }
-.note { color: #555; font-size: .9rem; margin: .1rem 0 .6rem; }
-.wary { border-left: 4px solid #a84500; padding: .3rem .9rem; margin: .8rem 0; background: #fff6ef; }
-.chance { height: .9rem; background: #e8e8e8; margin: .4rem 0; }
-.chance i { display: block; height: 100%; background: #a84500; }
-td { overflow-wrap: anywhere; } tr.best td { font-weight: 650; }
-figure { margin: 0; break-inside: avoid; } figure.small { max-width: 32rem; }
-@media print { h2 { break-after: avoid; } body { max-width: none; font-size: 11pt; } }
-* { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-"""
 
 
 def write_report(study: "Study", path: str | os.PathLike[str]) -> None:
@@ -59,36 +46,29 @@ def page(study: "Study") -> str:
     """Return the report as one HTML page without links, scripts or outside files."""
     state = study.sync()
     if not state.total and len(state.in_race) > 1:
-        body = _nothing_yet(state)
+        parts = [_nothing_yet(state)]
     else:
-        found, history = assessment(study), look_back(study)
-        body = _answer(state, found) + _body(state, found, history)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{_safe(state.name)}: report</title><style>{STYLE}{LOOK}</style></head><body>
-{body}
-{_again(state)}
-</body></html>
-"""
+        found = assessment(study)
+        parts = [*_answer(state, found), *_pictures(found, look_back(study)), *_check(state, found)]
+        parts += [_failures(state), *_table(found)]
+    return pages.page(f"{state.name}: report", *parts, _again(state))
 
 
-def _safe(text: Any) -> str:
-    """Return any text fit for a page; what cannot be written in UTF-8 is replaced."""
-    return escape(str(text).encode("utf-8", "replace").decode("utf-8"))
-
-
-def _nothing_yet(state: StudyState) -> str:
+def _nothing_yet(state: StudyState) -> Html:
     out = f"{state.round.handed:,} trials are out." if state.round is not None and state.round.handed else ""
-    return (
-        f'<h1>Study {_safe(state.name)}</h1><p class="answer">No result yet</p>'
-        f'<p class="sub">{len(state.in_race):,} arms are in the race and {_spent(state)}. {out} '
-        "As soon as a result is told, this page says which arm looks best.</p>"
-    )
+    return pages.head(
+        f"Study {state.name}", "No result yet",
+        f"{len(state.in_race):,} arms are in the race and {_spent(state)} {_money(state)} are spent. {out} "
+        "As soon as a result is told, this page says which arm looks best.",
+    )  # fmt: skip
 
 
 def _spent(state: StudyState) -> str:
-    word = "pulls" if state.cost is None else "of the budget"
-    return f"{state.used:,.10g} of {state.budget:,.10g} {word} are spent"
+    return f"{state.used:,.10g} of {state.budget:,.10g}"
+
+
+def _money(state: StudyState) -> str:
+    return "pulls" if state.cost is None else "of the budget"
 
 
 def how_sure(p_best: float) -> str:
@@ -111,31 +91,30 @@ SURE = (
 )
 
 
-def _answer(state: StudyState, assessment: Assessment) -> str:
+def _answer(state: StudyState, assessment: Assessment) -> list[Html]:
     best = assessment.answer
     alone = len(assessment.estimates) == 1
     verdict = "It is the only arm, so there was nothing to compare it with." if alone else _verdict(best)
     standing = "The study is over." if state.over else "The study is still running: this is the answer so far."
     goal = "smallest" if state.rewards.minimize else "largest"
     low, high = (number(end) for end in best.interval)
+    gone = len(state.ids) - len(state.in_race)
+    told = f"results told, {best.pulls:,} of them on this arm; {len(state.open_trials()):,} awaited"
     facts = [
         (number(best.corrected), f"its mean; with 95 % probability from {low} to {high}"),
         (percent(best.p_best), f"chance that it has the {goal} mean"),
         (_regret(best), "expected regret: how far it is behind the best, on average"),
-        (f"{state.used:,.10g} of {state.budget:,.10g}", "pulls spent" if state.cost is None else "of the budget spent"),
+        (_spent(state), f"{_money(state)} spent"),
         *([] if best.bound is None else [(number(min(best.bound, 1.0)), _bound_words(best.bound))]),
-        (f"{best.told:,}", f"results told, {best.pulls:,} of them on this arm; {_awaited(state):,} awaited"),
-        (f"{len(state.in_race):,}", "arms in the race" + _withdrawn(state)),
+        (f"{best.told:,}", told),
+        (f"{len(state.in_race):,}", "arms in the race" + (f", {gone:,} withdrawn" if gone else "")),
     ]
-    wary = "".join(f'<p class="wary">{_safe(sentence)}</p>' for sentence in best.warnings)
-    cells = "".join(f"<div><b>{value}</b><span>{label}</span></div>" for value, label in facts)
-    bar = f'<i style="width:{100 * best.p_best:.1f}%"></i>'
-    return (
-        f'<h1>Study {_safe(state.name)}: the best arm is</h1><p class="answer">{_safe(_named(best))}</p>'
-        f'<p class="sub">{verdict} {standing}</p>'
-        f'<div class="chance" role="img" aria-label="{percent(best.p_best)}">{bar}</div>'
-        f'<div class="facts">{cells}</div>{wary}'
-    )
+    return [
+        pages.head(f"Study {state.name}: the best arm is", _named(best), f"{verdict} {standing}"),
+        pages.bar(best.p_best, percent(best.p_best)),
+        pages.facts(facts),
+        pages.warnings(best.warnings),
+    ]
 
 
 def _named(best: Answer) -> str:
@@ -155,71 +134,51 @@ def _bound_words(bound: float) -> str:
     return "bound on the error, were the gap as estimated"
 
 
-def _awaited(state: StudyState) -> int:
-    return len(state.open_trials())
-
-
 def _verdict(best: Answer) -> str:
     second = best.runner_up
     words = f"It is {how_sure(best.p_best)} ({percent(best.p_best)})."
-    if second is None:
-        return words
-    return f"{words} The runner-up is {_safe(second)} ({percent(best.chances[second])})."
+    return words if second is None else f"{words} The runner-up is {second} ({percent(best.chances[second])})."
 
 
-def _withdrawn(state: StudyState) -> str:
-    gone = len(state.ids) - len(state.in_race)
-    return f", {gone:,} withdrawn" if gone else ""
-
-
-def _body(state: StudyState, assessment: Assessment, history: History) -> str:
-    best = assessment.answer
-    many = len(assessment.estimates) > MOST
-    some = f" The {MOST} likeliest of {len(assessment.estimates):,} are shown." if many else ""
-    parts = [
-        _section(
+def _pictures(assessment: Assessment, history: History) -> list[Html]:
+    best, count = assessment.answer.arm, len(assessment.estimates)
+    some = f" The {MOST} likeliest of {count:,} are shown." if count > MOST else ""
+    return [
+        pages.section(
             "How the arms compare",
             "Dots are estimates that allow for the luck of the winner; lines hold the true mean with probability 95 %; "
             f"the short bar is what the model fits before that.{some}",
             figures.inline(figures.draw_arms, assessment, label="estimates, chances and pulls by arm"),
         ),
-        _section(
+        pages.section(
             "How the race went",
             "Until when each arm was in the race; a cross marks where it left, a circle that it is still in.",
-            figures.inline(figures.draw_race, history, best.arm, label="elimination of arms over the results"),
+            figures.inline(figures.draw_race, history, best, label="elimination of arms over the results"),
         ),
-        _section(
+        pages.section(
             "What the results bought",
             "Looking back: had the study ended earlier, how far behind the best its choice would have been expected to "
             "be, and how sure. Circles: the leader was the arm recommended now; squares: it was another.",
-            figures.inline(figures.draw_certainty, history, best.arm, label="expected regret and chance over results"),
+            figures.inline(figures.draw_certainty, history, best, label="expected regret and chance over results"),
         ),
-        _section("How results came in", "", figures.inline(figures.draw_arrivals, history, label="results over time")),
-        _check(state, assessment),
-        _failures(state),
-        _table(assessment),
+        pages.section(
+            "How results came in", "", figures.inline(figures.draw_arrivals, history, label="results over time")
+        ),
     ]
-    return "".join(parts)
 
 
-def _section(title: str, note: str, figure: str, kind: str = "") -> str:
-    if not figure:
-        return ""
-    return f'<h2>{title}</h2><p class="note">{note}</p><figure class="{kind}">{figure}</figure>'
-
-
-def _check(state: StudyState, assessment: Assessment) -> str:
+def _check(state: StudyState, assessment: Assessment) -> list[Html]:
     fit = assessment.fit
     if fit.p is None:
         verdict = f"{fit.words[0].upper()}{fit.words[1:]}."
     else:
         good = "No sign against the model" if not fit.bad else "The model does not fit"
-        verdict = f"{good}: {_safe(fit.words)}, p = {fit.p:.2g}. (Below 0.01 it would be called a bad fit.)"
-    picture = figures.inline(figures.draw_fit, _measured(state), label="means of the arms against the model")
-    return (
-        f'<h2>Does the model fit?</h2><p class="note">Model: {_safe(assessment.answer.believes)}. {verdict}</p>'
-        f'<figure class="small">{picture}</figure>'
-    )
+        verdict = f"{good}: {fit.words}, p = {fit.p:.2g}. (Below 0.01 it would be called a bad fit.)"
+    label = "means of the arms against the model"
+    return [
+        pages.section("Does the model fit?", f"Model: {assessment.answer.believes}. {verdict}"),
+        figures.inline(figures.draw_fit, _measured(state), label=label, small=True),
+    ]
 
 
 def _measured(state: StudyState) -> list[tuple[float, ...]]:
@@ -240,58 +199,45 @@ def _measured(state: StudyState) -> list[tuple[float, ...]]:
     return [tuple(row) for row in rows[np.argsort(-counts)][:200].tolist()]
 
 
-def _failures(state: StudyState) -> str:
-    if not state.failures:
-        return ""
-    reasons: dict[str, int] = {}
-    for failure in state.failures:
-        reasons[str(failure["reason"])] = reasons.get(str(failure["reason"]), 0) + 1
-    ranked = sorted(reasons.items(), key=lambda item: -item[1])
-    rows = "".join(f'<tr><td>{_safe(reason)}</td><td class="n">{n:,}</td></tr>' for reason, n in ranked[:20])
+def _failures(state: StudyState) -> Html:
+    reasons = Counter(str(failure["reason"]) for failure in state.failures)
     refunded = sum(bool(failure["refund"]) for failure in state.failures)
-    return (
-        f'<h2>Failures</h2><p class="note">{len(state.failures):,} trials could not be made; {refunded:,} were '
-        f'refunded and asked again.</p><table><thead><tr><th>reason</th><th class="n">times</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
-    )
+    note = f"{len(state.failures):,} trials could not be made; {refunded:,} were refunded and asked again."
+    rows = [(reason, f"{times:,}") for reason, times in reasons.most_common(20)]
+    return pages.section("Failures", note, pages.table(["reason", "times"], rows, ["times"])) if rows else Html()
 
 
-def _table(assessment: Assessment) -> str:
-    best = assessment.answer.arm
-    rows = [_row(e, e.arm == best) for e in assessment.estimates]
-    first = f"<h2>All arms</h2>{_lined(rows[:MOST])}"
-    rest = rows[MOST:]
-    return first + (f"<details><summary>The other {len(rest):,} arms</summary>{_lined(rest)}</details>" if rest else "")
+def _table(assessment: Assessment) -> list[Html]:
+    best, heads = assessment.answer.arm, ("arm", *COLUMNS)
+    rows = [[pages.strong(cell) if e.arm == best else cell for cell in _row(e)] for e in assessment.estimates]
+    first, rest = (pages.table(heads, some, COLUMNS) for some in (rows[:MOST], rows[MOST:]))
+    more = [pages.folded(f"The other {len(rows) - MOST:,} arms", rest)] if len(rows) > MOST else []
+    return [pages.section("All arms", "", first), *more]
 
 
-def _lined(rows: Sequence[str]) -> str:
-    heads = ("arm", "results", "mean", "from", "to", "before shrinking", "chance of being best")
-    marks = "".join(f'<th class="{"" if head == "arm" else "n"}">{head}</th>' for head in heads)
-    return f"<table><thead><tr>{marks}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+COLUMNS = ("results", "mean", "from", "to", "before shrinking", "chance of being best")
 
 
-def _row(e: ArmEstimate, best: bool) -> str:
-    cells = (f"{e.pulls:,}", *map(number, (e.corrected, e.low, e.high, e.value)), percent(e.chance))
-    kind = ' class="best"' if best else ""
-    return f"<tr{kind}><td>{_safe(e.arm)}</td>" + "".join(f'<td class="n">{cell}</td>' for cell in cells) + "</tr>"
+def _row(e: ArmEstimate) -> list[str]:
+    return [e.arm, f"{e.pulls:,}", *map(number, (e.corrected, e.low, e.high, e.value)), percent(e.chance)]
 
 
-def _again(state: StudyState) -> str:
-    named = [name for name, entry in catalog.ENTRIES.items() if entry.policy == state.policy]
+def _again(state: StudyState) -> Html:
+    named = state.first.get("policy_name", "see below")
     about = {
         "study": state.name,
         "bestarm": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "policy": named[0] if named else "see below",
+        "policy": named,
         "seed": state.seed,
         "budget": state.budget,
         "noise_variance": state.noise_variance,
         "options": state.options,
         "policy in full": state.first["policy"],
     }
-    return (
-        f"<h2>How to run it again</h2>"
-        f'<p class="note">Policy {_safe(about["policy"])}, seed {state.seed}, budget {state.budget:,.10g}, '
-        f"bestarm {__version__}. The same arms, seed and answers give the same questions.</p>"
-        f"<details><summary>Everything in full</summary><pre>{_safe(json.dumps(about, indent=1))}</pre></details>"
+    return pages.section(
+        "How to run it again",
+        f"Policy {named}, seed {state.seed}, budget {state.budget:,.10g}, bestarm {__version__}. "
+        "The same arms, seed and answers give the same questions.",
+        pages.folded("Everything in full", pages.literal(json.dumps(about, indent=1))),
     )
