@@ -14,7 +14,6 @@ from bestarm.bench import store as stores
 from bestarm.bench import table as tables
 from bestarm.errors import InputError, UnknownNameError
 from bestarm.simulate import chunks
-from bestarm.simulate.intervals import wilson
 
 
 def small(policies=("gse-lin-fwg", "gse-lin"), budget=64):
@@ -152,12 +151,6 @@ def test_paired_differences_are_sharper_than_their_parts():
     other = next(r for r in results.table() if r["policy"] == "gse-lin")
     assert row["difference"] == pytest.approx(row["accuracy"] - other["accuracy"])
     assert row["difference_high"] - row["difference_low"] < (row["high"] - row["low"]) + (other["high"] - other["low"])
-
-
-def test_wilson_covers(rng):
-    right = rng.binomial(50, 0.1, size=2000)
-    inside = np.mean([low <= 0.1 <= high for low, high in (wilson(int(r), 50) for r in right)])
-    assert inside > 0.93
 
 
 def test_a_table_can_be_written_and_read(tmp_path):

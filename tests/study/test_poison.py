@@ -19,7 +19,7 @@ from bestarm.study.evidence import assessment as assess
 from bestarm.study.report import page
 from bestarm.study.state import StudyState
 from bestarm.study.trials import Batch, id_of
-from tests.study.test_storage import url_for
+from tests.study.storage.test_storage import url_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::bestarm.errors.BestArmWarning")
 

@@ -16,8 +16,8 @@ import pytest
 from bestarm.errors import InputError
 from bestarm.study import create_study, delete_study, load_study, open_storage
 from tests.study.checker import Notes, check, read_log, read_notes
+from tests.study.storage.test_storage import url_for
 from tests.study.test_poison import differing
-from tests.study.test_storage import url_for
 
 PROCESSES = multiprocessing.get_context("forkserver")  # a fork of a process that has imported everything: quick
 PROCESSES.set_forkserver_preload(["bestarm.study", "tests.study.test_survival"])

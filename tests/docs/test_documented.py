@@ -11,7 +11,7 @@ import pytest
 from bestarm.cli import main
 from bestarm.study import Study
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PRINTED = ROOT / "docs" / "reproduction"  # by a program
 COMMON = 5  # commands that share an option: then one page may tell of it for all
 

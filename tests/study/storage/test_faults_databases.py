@@ -16,8 +16,8 @@ import pytest
 
 from bestarm.study import delete_study
 from bestarm.study.storage import database
-from tests.study.faults import Faults, Script, check
-from tests.study.test_storage import url_for
+from tests.study.storage.faults import Faults, Script, check
+from tests.study.storage.test_storage import url_for
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import json
 
 from bestarm.study import open_storage
-from tests.study.commands import CREATE, fine, refused, rows, state, told, write
+from tests.cli.commands import CREATE, fine, refused, rows, state, told, write
 
 
 def test_the_study_is_the_named_one_else_the_environments_else_the_only_one(assay, monkeypatch):

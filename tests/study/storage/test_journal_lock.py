@@ -20,7 +20,7 @@ from bestarm.study.storage import Journal, lock
 from tests.study.checker import Notes, check, read_notes
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["bestarm.study", "tests.study.test_journal_lock"])
+PROCESSES.set_forkserver_preload(["bestarm.study", "tests.study.storage.test_journal_lock"])
 
 FACTOR = float(os.environ.get("BESTARM_TORTURE", "1"))
 

@@ -13,7 +13,7 @@ from bestarm.study import create_study, load_study, open_storage
 from bestarm.study.storage import Memory, Records
 
 PROCESSES = multiprocessing.get_context("forkserver")  # a fork of a process that has imported everything: quick
-PROCESSES.set_forkserver_preload(["bestarm.study", "tests.study.test_storage"])
+PROCESSES.set_forkserver_preload(["bestarm.study", "tests.study.storage.test_storage"])
 PLACES = ("memory", "journal", "sqlite", "postgresql")
 
 

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from bestarm.cli import main
-from tests.study.commands import ARMS, CREATE, told
+from tests.cli.commands import ARMS, CREATE, told
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from bestarm.errors import StorageError
 from bestarm.study.storage import SQLite, database
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["bestarm.study", "tests.study.test_sqlite"])
+PROCESSES.set_forkserver_preload(["bestarm.study", "tests.study.storage.test_sqlite"])
 FACTOR = float(os.environ.get("BESTARM_TORTURE", "1"))
 
 

@@ -320,7 +320,7 @@ LINEAR = {"gap": 0.5, "noise_variance": 1.0}
 
 
 def test_the_tutorial_is_true():
-    result = doctest.testfile(str(Path(__file__).parent.parent / "docs/tutorials/planning.md"), module_relative=False)
+    result = doctest.testfile(str(Path(__file__).parents[2] / "docs/tutorials/planning.md"), module_relative=False)
     assert result.attempted > 8
     assert result.failed == 0
 

@@ -10,7 +10,7 @@ import os
 import pytest
 
 from bestarm.study.storage import journal, lock
-from tests.study.faults import Faults, Killed, Script, check
+from tests.study.storage.faults import Faults, Killed, Script, check
 
 
 class Module:

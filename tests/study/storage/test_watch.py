@@ -12,7 +12,7 @@ import pytest
 
 from bestarm.study import create_study, load_study, open_storage
 from bestarm.study.storage import watch
-from tests.study.test_storage import PLACES, PROCESSES, another, in_thread, line, name, storage, url_for
+from tests.study.storage.test_storage import PLACES, PROCESSES, another, in_thread, line, name, storage, url_for
 
 __all__ = ["name", "storage"]
 

@@ -12,7 +12,7 @@ from bestarm.cli import main
 from bestarm.cli.app import SECTIONS
 from bestarm.study import open_storage
 from bestarm.study.study import Study
-from tests.study.commands import CREATE, fine, refused, state, told, write
+from tests.cli.commands import CREATE, fine, refused, state, told, write
 
 
 def interrupted(done):

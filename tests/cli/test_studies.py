@@ -10,7 +10,7 @@ import pytest
 
 from bestarm import load_study
 from bestarm.study import open_storage
-from tests.study.commands import ARMS, CREATE, fine, refused, rows, state, told, write
+from tests.cli.commands import ARMS, CREATE, fine, refused, rows, state, told, write
 
 
 def test_a_study_is_copied_between_storages_and_compared(assay):
@@ -145,7 +145,7 @@ def test_one_unreadable_study_hides_no_other_and_what_is_whole_is_salvaged(assay
 
 
 def test_a_storage_of_version_1_is_upgraded_after_a_copy(call, tmp_path):
-    golden = os.path.join(os.path.dirname(__file__), "golden", "v1", "uniform.jsonl")
+    golden = os.path.join(os.path.dirname(__file__), "..", "study", "golden", "v1", "uniform.jsonl")
     with open(golden, "rb") as file:
         (tmp_path / "old.jsonl").write_bytes(file.read())
     names = open_storage("old.jsonl").names()
