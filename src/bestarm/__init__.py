@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from bestarm import bench
     from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
     from bestarm.catalog import model, names, policy
-    from bestarm.core import Policy, Problem, Pulls, Tally, Totals
+    from bestarm.core import Goal, Policy, Problem, Pulls, Tally, Totals
     from bestarm.designs.allocation import Allocation, design
     from bestarm.errors import BestArmError
     from bestarm.linalg import Candidates
@@ -41,6 +41,7 @@ __all__ = [
     "BestArmError",
     "Candidates",
     "Gaussian",
+    "Goal",
     "Poisson",
     "Policy",
     "Problem",
@@ -72,7 +73,7 @@ __all__ = [
 _HOMES = {
     "bandits": "Bandit Bernoulli Gaussian Poisson Tape",
     "catalog": "model names policy",
-    "core": "Policy Problem Pulls Tally Totals",
+    "core": "Goal Policy Problem Pulls Tally Totals",
     "designs.allocation": "Allocation design",
     "errors": "BestArmError",
     "linalg": "Candidates",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.core import Array, Pulls, Totals, namespace
+from bestarm.core import Array, Goal, Pulls, Totals, namespace
 from bestarm.errors import ArmsError, InputError
 from bestarm.linalg import pick, rows
 from bestarm.noise import Bernoulli, Gaussian, Noise, Poisson, Recorded, Shifted, StudentT, Uneven
@@ -205,9 +205,9 @@ class ColumnBandit:
     best: int
 
     @classmethod
-    def of(cls, column: Any, noise: Noise, minimize: bool = False) -> "ColumnBandit":
+    def of(cls, column: Any, noise: Noise, goal: Goal) -> "ColumnBandit":
         """Find the best row by one pass, which also checks the column."""
-        row, bad = column.sweep(_Extreme(-1.0 if minimize else 1.0), _further)[1:]
+        row, bad = column.sweep(_Extreme(goal.sign), _further)[1:]
         if bad >= 0:
             raise ArmsError(f"{column.place(bad)}, column {column.names[0]!r}: expected a finite number to simulate")
         return cls(column, noise, row)

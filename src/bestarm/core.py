@@ -106,6 +106,54 @@ def _checked(features: Array) -> Array:
     return features
 
 
+DIRECTIONS = {"maximize": ("largest", 1.0), "minimize": ("smallest", -1.0)}  # the word, and what rewards are times
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is looked for: the best arm, of the largest mean or of the smallest. Policies look for the largest.
+
+    >>> Goal("minimize").word, Goal("minimize").turned(3.0), Goal().turned(3.0)
+    ('smallest', -3.0, 3.0)
+    """
+
+    direction: str = "maximize"
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise InputError(f"direction must be {' or '.join(map(repr, DIRECTIONS))}; given {self.direction!r}")
+
+    @classmethod
+    def of(cls, given: "Goal | str") -> "Goal":
+        """Return a goal from what a person types."""
+        return given if isinstance(given, Goal) else cls(given)
+
+    @classmethod
+    def from_dict(cls, written: Mapping[str, Any]) -> "Goal":
+        """Read what `to_dict` wrote, among other things; a goal of a later version is refused."""
+        if written.get("goal", "best") != "best":
+            raise InputError(f"goal must be 'best'; given {written['goal']!r}")
+        return cls(written["direction"])
+
+    def to_dict(self) -> dict[str, str]:
+        """Return plain values, as the log of a study has them."""
+        return {"goal": "best", "direction": self.direction}
+
+    @property
+    def word(self) -> str:
+        """Which mean is the best."""
+        return DIRECTIONS[self.direction][0]
+
+    @property
+    def sign(self) -> float:
+        """1 where the largest mean is the best, -1 where the smallest is."""
+        return DIRECTIONS[self.direction][1]
+
+    def turned(self, values: Array, about: float = 0.0) -> Array:
+        """Return `values` so that larger is better: about - values where the smallest is. The same turn leads back."""
+        return values if self.sign > 0 else about - values
+
+
 @dataclass(frozen=True)
 class Pulls:
     """A request: pull `arms[..., j]` exactly `times[..., j]` times. Zero times is allowed."""

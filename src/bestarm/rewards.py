@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.core import Tally
+from bestarm.core import Goal, Tally
 from bestarm.errors import InputError, RewardError
 from bestarm.models.law import Law
 from bestarm.models.protocols import model_of
@@ -13,19 +13,19 @@ from bestarm.models.protocols import model_of
 
 @dataclass(frozen=True)
 class Rewards:
-    """The law of a model's rewards, and whether the smallest mean is the best: then rewards are turned.
+    """The law of a model's rewards, and the goal: where the smallest mean is the best, rewards are turned.
 
     >>> from bestarm.models.glm import GLM
-    >>> Rewards(GLM(), minimize=True).better(0.25)
+    >>> Rewards(GLM(), Goal("minimize")).better(0.25)
     0.75
     """
 
     model: Any
-    minimize: bool = False
+    goal: Goal = Goal()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", model_of(self.model))
-        if self.minimize and self.law.turn is None:
+        if self.goal.sign < 0 and self.law.turn is None:
             raise InputError(f"the {self.law.named()} model cannot be minimised; use the linear model")
 
     @property
@@ -35,7 +35,7 @@ class Rewards:
 
     def better(self, reward: Any) -> Any:
         """Return what is maximised."""
-        return self._about - reward if self.minimize else reward
+        return self.goal.turned(reward, self._about)
 
     natural = better  # the same turn leads back
 
@@ -50,7 +50,7 @@ class Rewards:
 
     def totals(self, count: Any, sums: Any, squares: Any) -> tuple[Any, Any]:
         """Return sums and squares of `count` rewards as what is maximised: Σ (a − y) and Σ (a − y)²."""
-        if not self.minimize:
+        if self.goal.sign > 0:
             return sums, squares
         a = self._about
         return a * count - sums, a * a * count - 2 * a * sums + squares

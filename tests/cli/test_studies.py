@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bestarm import load_study
+from bestarm import Goal, load_study
 from bestarm.study import open_storage
 from tests.cli.commands import ARMS, CREATE, fine, refused, rows, state, told, write
 
@@ -43,7 +43,7 @@ def test_a_study_begins_anew_from_another_with_its_results(assay):
     assert "'assay' has 6 of 24 spent" in said
     old, new = state(), state("again")
     assert (new.budget, new.used, new.total) == (18, 0, 5)
-    assert new.rewards.minimize
+    assert new.rewards.goal == Goal("minimize")
     assert new.names == ["temp"]
     assert new.options == old.options
     assert not new.present[1]

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from bestarm import catalog, create_study, load_study, plan, play, spec
 from bestarm.bandits import Bandit, Gaussian, Stream
-from bestarm.core import Tally
+from bestarm.core import Goal, Tally
 from bestarm.designs.spread import Uniform
 from bestarm.errors import InputError, RewardError
 from bestarm.linalg import Candidates
@@ -251,7 +251,7 @@ def test_a_model_that_only_fits_is_used_and_its_silence_is_said(rng):
     policy = Elimination(OnlyFits(), Uniform())
     bandit = Bandit(np.eye(4), np.array([0.0, 3.0, 1.0, 0.0]), Gaussian(0.1))
     assert int(play(policy, bandit, 40, 1).arm) == 1
-    rewards = Rewards(OnlyFits(), minimize=True)
+    rewards = Rewards(OnlyFits(), Goal("minimize"))
     assert rewards.better(2.0) == -2.0
     belief = rewards.model.posterior(np.eye(4), Tally(np.ones(4), np.arange(4.0), np.arange(4.0) ** 2), 1.0, 100, 1)
     assert "OnlyFits says nothing of its error, so features are unused" in belief.believes
@@ -266,9 +266,9 @@ def test_laws_are_written_down_and_read_back(policy):
 def test_turned_rewards_are_those_of_the_turned_truth(model, rng):
     if model.law.turn is None:
         with pytest.raises(InputError, match="cannot be minimised"):
-            Rewards(model, minimize=True)
+            Rewards(model, Goal("minimize"))
         return
-    rewards, given = Rewards(model, minimize=True), rng.integers(0, 2, 9).astype(float)
+    rewards, given = Rewards(model, Goal("minimize")), rng.integers(0, 2, 9).astype(float)
     turned = rewards.better(given)
     assert rewards.totals(9.0, given.sum(), (given**2).sum()) == pytest.approx((turned.sum(), (turned**2).sum()))
     np.testing.assert_array_equal(rewards.natural(turned), given)

@@ -78,11 +78,11 @@ def test_the_theorems_bound_is_there_where_there_is_a_theorem():
 
 
 def test_minimising_finds_the_smallest():
-    answer = bestarm.run(X, 400, WORLD, minimize=True, noise_variance=0.1, seed=1, model="means")
+    answer = bestarm.run(X, 400, WORLD, direction="minimize", noise_variance=0.1, seed=1, model="means")
     assert answer.arm == "1"
     assert answer.interval[0] < 0.1 < answer.interval[1]
     chances = Bandit(np.eye(4), np.array([0.9, 0.8, 0.1, 0.7]), Bernoulli())
-    assert bestarm.run(np.eye(4), 400, chances, model="logistic", minimize=True, seed=1).arm == "3"
+    assert bestarm.run(np.eye(4), 400, chances, model="logistic", direction=bestarm.Goal("minimize"), seed=1).arm == "3"
 
 
 def test_one_arm_needs_no_pull():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.answer.checks import Finding, findings
-from bestarm.core import Tally
+from bestarm.core import Goal, Tally
 from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
@@ -59,6 +59,7 @@ class Answer:
     believes         the model in a line; of weighed hypotheses, which of them the results speak for
     warnings         what to be wary of, in sentences
     next             what another round would buy, where somebody has worked that out
+    goal             what was looked for: the largest mean, or the smallest
     """
 
     arm: str
@@ -80,6 +81,7 @@ class Answer:
     bound: float | None = None
     about: dict[str, Any] = field(default_factory=dict)
     next: Any = None
+    goal: Goal = Goal()
 
     def row(self) -> dict[str, Any]:
         """Return the answer as one flat row."""
@@ -94,7 +96,7 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
-        return {**self.row(), **plain}
+        return {**self.row(), **plain, **self.goal.to_dict()}
 
     def __repr__(self) -> str:
         low, high = (f"{end:.3g}" for end in self.interval)
@@ -228,6 +230,7 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
         budget=evidence.budget,
         bound=evidence.bound(abs(best.value - others[0].value)) if others else None,
         about=dict(evidence.about(int(present[chosen]))),
+        goal=evidence.rewards.goal,
     )
     return Assessment(answer, tuple(estimates[i] for i in ranked), fit, tuple(found))
 
@@ -239,7 +242,7 @@ def _alone(evidence: Evidence) -> Assessment:
     answer = Answer(
         one.arm, math.nan, (math.nan, math.nan), 1.0, {one.arm: 1.0}, None, 0.0, math.nan, evidence.notes,
         "nothing to compare: there is one arm", 0, 0, None, one.arm, evidence.spent, evidence.budget,
-        about=dict(evidence.about(arm)),
+        about=dict(evidence.about(arm)), goal=evidence.rewards.goal,
     )  # fmt: skip
     return Assessment(answer, (one,), FitCheck("nothing to check: there is one arm"))
 

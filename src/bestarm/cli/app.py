@@ -92,6 +92,13 @@ def main() -> None:
     """Find the best of K candidates within a fixed budget of noisy observations."""
 
 
+DIRECTION = click.option(
+    "--minimize/--maximize",
+    "direction",
+    default=False,
+    callback=lambda ctx, param, smallest: "minimize" if smallest else "maximize",
+    help="The smallest mean is the best, or the largest.",
+)
 FORMAT = click.option("-f", "--format", "style", type=click.Choice(["table", "json", "csv"]), default="table")
 
 

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from bestarm import catalog
-from bestarm.cli.app import FORMAT, main, plain, print_table, say
+from bestarm.cli.app import DIRECTION, FORMAT, main, plain, print_table, say
 from bestarm.cli.bench import importable_here
 from bestarm.cli.tables import read_arms, reading, table_options
 from bestarm.errors import BudgetWarning, InputError, UnknownNameError
@@ -37,6 +37,7 @@ COUNT = click.IntRange(min=1)
 )
 @click.option("--base", type=float, help="Mean reward of an average arm, such as a click rate of 0.02.")
 @click.option("--noise-variance", type=ABOVE_0, help="Variance of one reward; for --model linear and means.")
+@DIRECTION
 @click.option("--error", type=CHANCE, default=0.05, help="Chance of a wrong answer to aim for.")
 @click.option("--budget", type=COUNT, help="Say what this budget buys, and twice that, in place of finding one.")
 @click.option("--cap", type=COUNT, help="Largest budget to try; 1000000, or 50000 for a policy of single pulls.")
@@ -87,6 +88,7 @@ def _of_study(name: str, storage: str | None, settings: dict[str, Any]) -> tuple
         "model": state.rewards.model,
         "noise_variance": settings["noise_variance"] or state.noise_variance,
         "budget": settings["budget"] or int(state.budget),
+        "direction": state.rewards.goal,
         "policies": settings["policies"] or known_as or {"the study's policy": state.policy},
     }
     return np.array([row for row, there in zip(state.features, state.present, strict=True) if there]), settings | known

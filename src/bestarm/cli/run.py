@@ -12,7 +12,7 @@ import numpy as np
 
 from bestarm import catalog, pulling
 from bestarm.bandits import Bandit, ColumnBandit
-from bestarm.cli.app import FORMAT, main, print_answer, print_table, say
+from bestarm.cli.app import DIRECTION, FORMAT, main, print_answer, print_table, say
 from bestarm.cli.options import accounted, warnings_said
 from bestarm.cli.tables import read_arms, reading, table_options
 from bestarm.core import Problem, policy_of, variance_of_noise, whole_budget
@@ -53,7 +53,7 @@ from bestarm.tables.arms import Arms
 )
 @click.option("--rounds", type=click.IntRange(min=1), help="How often rewards may be waited for; for the policy auto.")
 @click.option("--eta", type=float, help="Keep the best 1/eta of the arms at each stage; for policies of stages.")
-@click.option("--minimize", is_flag=True, help="The smallest mean is the best.")
+@DIRECTION
 @click.option(
     "--seed", type=click.IntRange(min=0), help="Seed of everything random; printed and logged when not given."
 )
@@ -83,7 +83,7 @@ def run(**options: Any) -> None:
     with warnings_said():
         study = begin(
             arms, whole_budget(asked.budget), asked.log_file, seed=asked.seed, rounds=asked.rounds, labels=asked.label,
-            direction="minimize" if asked.minimize else "maximize", noise_variance=asked.noise_variance, read=read,
+            direction=asked.direction, noise_variance=asked.noise_variance, read=read,
             **_policy(asked),
         )  # fmt: skip
         _warn_if_thin(study)
@@ -175,7 +175,7 @@ def _world(study: Study, means: Any, asked: Any) -> Any:
         raise InputError("simulated rewards need --noise-variance")
     noise = law.noise(asked.noise_variance)
     if means is None:
-        return ColumnBandit.of(open_source(asked.arms_file, [asked.simulate]), noise, asked.minimize)
+        return ColumnBandit.of(open_source(asked.arms_file, [asked.simulate]), noise, study.state.rewards.goal)
     law.check_means(means)
     return Bandit(study.state.features_of(), means, noise)
 
@@ -270,6 +270,6 @@ def _verdict(state: StudyState, truth: Any, arm: str) -> dict[str, Any]:
     if isinstance(truth, ColumnBandit):
         best, mean, most = truth.best, truth.mean(place), truth.mean(truth.best)
     else:
-        best = int(np.argmin(truth.means) if state.rewards.minimize else np.argmax(truth.means))
+        best = int(np.argmax(state.rewards.goal.turned(truth.means)))
         mean, most = float(truth.means[place]), float(truth.means[best])
     return {"true_best": state.ids[best], "true_mean": mean, "regret": abs(most - mean)}

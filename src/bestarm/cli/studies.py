@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from bestarm import plugins
-from bestarm.cli.app import FORMAT, main, print_table, say
+from bestarm.cli.app import DIRECTION, FORMAT, main, print_table, say
 from bestarm.cli.options import ALLOW, STORAGE, STUDY, counted, on_the_line, spent, the_name, typed, warnings_said
 from bestarm.cli.tables import reading, table_options
 from bestarm.errors import BestArmError, BestArmWarning, InputError, StorageError
@@ -19,7 +19,9 @@ from bestarm.study.salvage import salvage
 from bestarm.study.successor import create_from
 from bestarm.tables.arms import Arms
 
-SETTINGS = ("budget", "policy", "model", "noise_variance", "seed", "batch", "rounds", "refund", "extra", "unit")
+SETTINGS = (
+    "budget", "policy", "model", "direction", "noise_variance", "seed", "batch", "rounds", "refund", "extra", "unit"
+)  # fmt: skip
 
 
 @main.command("create-study")
@@ -37,7 +39,7 @@ SETTINGS = ("budget", "policy", "model", "noise_variance", "seed", "batch", "rou
     "model's own, or auto without --model, otherwise.",
 )
 @click.option("--model", help="Reward model: linear, logistic, poisson, means or forest; auto needs none.")
-@click.option("--minimize/--maximize", default=False, help="The smallest mean is the best, or the largest.")
+@DIRECTION
 @click.option("--noise-variance", type=float, help="Variance of one reward, if known.")
 @click.option("--unit", metavar="TEXT", help="Unit of a reward, such as mg/l.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of everything random; drawn and kept otherwise.")
@@ -83,7 +85,7 @@ def _fresh(name: str, place: Storage, asked: dict[str, Any]) -> Study:
     arms = path if asked["by_reference"] else Arms.from_file(path, **read)
     study = create_study(
         arms, study_name=name, storage=place, load_if_exists=asked["if_exists"] == "load",
-        direction="minimize" if asked["minimize"] else "maximize", read=read if asked["by_reference"] else None,
+        read=read if asked["by_reference"] else None,
         labels=asked["label"], **{key: asked[key] for key in SETTINGS},
     )  # fmt: skip
     if isinstance(arms, Arms):
@@ -97,8 +99,6 @@ def _successor(name: str, place: Storage, old: Study, asked: dict[str, Any], giv
     if asked["by_reference"]:
         raise click.UsageError("--by-reference goes with a table of a new study; one begun --from another has its arms")
     settings = {key: asked[key] for key in SETTINGS if key in given}
-    if "minimize" in given:
-        settings["direction"] = "minimize" if asked["minimize"] else "maximize"
     study = create_from(
         old, name, place, arms=asked["arms_file"], read=reading(asked, given),
         load_if_exists=asked["if_exists"] == "load", **settings,

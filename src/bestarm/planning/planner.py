@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bestarm import catalog
-from bestarm.core import Problem, whole_budget
+from bestarm.core import Goal, Problem, whole_budget
 from bestarm.errors import ArmsError, BudgetWarning, InputError, UnknownNameError
 from bestarm.models.protocols import Model, model_of
 from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
@@ -41,6 +41,7 @@ def plan(
     rivals: str = "spread",
     cap: int | None = None,
     progress: bool = False,
+    direction: str | Goal = "maximize",
 ) -> Plan:
     """Simulate `policies` on worlds plausible for `arms`, and find the smallest budget with at most `error`.
 
@@ -57,9 +58,10 @@ def plan(
     >>> small.budget["gse-lin-fwg"] <= small.bound
     True
     """
+    goal = Goal.of(direction)
     name, drawn, own = _model("linear" if model is None else model)
     replications, cap, n_jobs = _check(error, replications, cap, n_jobs, rivals)
-    worlds = Worlds(_features(arms), drawn, gap, noise_variance, prior, base, RIVALS[rivals])
+    worlds = Worlds(_features(arms), drawn, gap, noise_variance, prior, base, RIVALS[rivals], goal)
     chosen = _policies(policies, policy, own, model is None)
     listed = _budgets(budget, budgets, error, replications)
     about = {
@@ -68,6 +70,7 @@ def plan(
         "rivals": None if gap is None else rivals,
         "prior": "given" if callable(prior) else prior,
         "base": base,
+        "direction": None if goal == Goal() else goal.direction,
         "noise_variance": noise_variance,
         "replications": replications,
     }

@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm.bandits import Bandit
+from bestarm.core import Goal
 from bestarm.errors import InputError
 from bestarm.linalg import span_coordinates
 from bestarm.models.law import Law
 from bestarm.models.protocols import Model
 from bestarm.numbers import real
 from bestarm.planning.rivals import Rivals, Spread
+from bestarm.rewards import Rewards
 
 Prior: TypeAlias = float | Callable[[int, np.random.Generator], Any]
 
@@ -29,7 +31,8 @@ class Worlds:
     With a `gap`, predictors are drawn on the span as `rivals` says, and scaled until the best and the second best
     mean are that far apart. Where a GLM cannot reach the gap with predictors within REACH of the base, the draw is
     repeated. With a `prior`, coefficients are N(0, prior I), or what a function `(size, rng) -> (size, d)` returns.
-    `base` is the mean reward of an average arm, where the features have a constant in their span.
+    `base` is the mean reward of an average arm, where the features have a constant in their span. Where the smallest
+    mean is the best, the worlds drawn are turned: a larger mean is better in them, too.
     """
 
     features: Any
@@ -39,10 +42,12 @@ class Worlds:
     prior: Prior | None = None
     base: float | None = None
     rivals: Rivals = Spread()
+    goal: Goal = Goal()
 
     def __post_init__(self) -> None:
         if (self.gap is None) == (self.prior is None):
             raise InputError("say how far the best arm is ahead: either gap= or prior=, the variance of coefficients")
+        Rewards(self.model, self.goal)
         _positive(gap=self.gap, prior=None if callable(self.prior) else self.prior)
         self._check_noise()
         low, high = self.law.limits
@@ -81,7 +86,7 @@ class Worlds:
     @cached_property
     def offset(self) -> float:
         """The predictor of an average arm."""
-        return 0.0 if self.base is None else self.law.inverse(self.base)
+        return 0.0 if self.base is None else float(self.goal.turned(self.law.inverse(self.base)))
 
     @cached_property
     def kinds(self) -> tuple[Any, Any]:
@@ -139,7 +144,7 @@ class Worlds:
         drawn = np.asarray(self.prior(size, rng), dtype=np.float64)
         if drawn.shape != shape or not np.isfinite(drawn).all():
             raise InputError(f"prior must return finite coefficients of shape {shape}; it returned {drawn.shape}")
-        return drawn
+        return self.goal.turned(drawn)
 
     def _steps(self, wave: Any) -> Any:
         """Return factors `(65, size)` from 0 to where a predictor is REACH away from the base."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm import catalog, spec
-from bestarm.core import Problem, policy_of
+from bestarm.core import Goal, Problem, policy_of
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.numbers import fresh_seed, real, whole
 from bestarm.policies.elimination import Elimination
@@ -44,7 +44,7 @@ def create_study(
     study_name: str | None = None,
     storage: Place = None,
     load_if_exists: bool = False,
-    direction: str = "maximize",
+    direction: str | Goal = "maximize",
     noise_variance: float | None = None,
     seed: int | None = None,
     batch: int | None = None,
@@ -71,14 +71,14 @@ def create_study(
     table, kept = _arms(arms, read, place.folder, labels)
     chosen, rewards_model = _policy(policy, model) if isinstance(table, Arms) else _in_blocks(policy, model, table)
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
-    numbers = _settings(table, budget, name, direction, noise_variance, seed)
+    goal, numbers = Goal.of(direction), _settings(table, budget, name, noise_variance, seed)
     size = None if batch is None else whole(batch, "batch", least=1)
     rounds = _rounds(chosen, rounds)
-    Rewards(rewards_model, direction == "minimize")
+    Rewards(rewards_model, goal)
     started = _start(chosen, table, numbers["budget"], numbers["noise_variance"])
     first = {
         "kind": "create", "version": VERSION, "name": name, "time": time.time(), "versions": _versions(chosen),
-        "arms": kept, "goal": "best", "direction": direction, "unit": unit,
+        "arms": kept, **goal.to_dict(), "unit": unit,
         "policy": spec.to_dict(chosen), "policy_name": policy_name(chosen), "model": spec.to_dict(rewards_model),
         "blocks": None, "stop": None, **numbers,
         "options": {"batch": size, "rounds": rounds, "refund": bool(refund), "extra": bool(extra)},
@@ -261,13 +261,11 @@ def _pulls(table: Arms, budget: float) -> int:
 
 
 def _settings(
-    table: Arms | Source, budget: Any, name: Any, direction: Any, variance: Any, seed: Any
+    table: Arms | Source, budget: Any, name: Any, variance: Any, seed: Any
 ) -> dict[str, Any]:  # fmt: skip
     """Return the numbers of a study, checked."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise InputError(f"a study needs a name that can be read; given {name!r}")
-    if direction not in ("maximize", "minimize"):
-        raise InputError(f"direction must be 'maximize' or 'minimize'; given {direction!r}")
     cheapest = 1.0 if not isinstance(table, Arms) or table.cost is None else float(table.cost.min())
     money = real(budget, "the budget")
     if money < cheapest:

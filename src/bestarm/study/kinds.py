@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from bestarm.core import Goal
 from bestarm.numbers import LARGEST_VALUE, real
 from bestarm.rewards import Rewards
 from bestarm.study import changes, parts
@@ -39,7 +40,7 @@ def create(state: StudyState, record: Record) -> None:
     state.blocks, state.stop = record.get("blocks"), record.get("stop")
     state.policy = parts.policy(record["policy"], state.allow)
     model = parts.model(record["model"], state.policy, state.allow)
-    state.rewards = Rewards(model, {"minimize": True, "maximize": False}[record["direction"]])
+    state.rewards = Rewards(model, Goal.from_dict(record))
     float(record["time"])
     state.first = record if arms is kept else {**record, "arms": {**arms, "at": kept["at"]}}
 

@@ -96,13 +96,12 @@ def _answer(state: StudyState, assessment: Assessment) -> list[Html]:
     alone = len(assessment.estimates) == 1
     verdict = "It is the only arm, so there was nothing to compare it with." if alone else _verdict(best)
     standing = "The study is over." if state.over else "The study is still running: this is the answer so far."
-    goal = "smallest" if state.rewards.minimize else "largest"
     low, high = (number(end) for end in best.interval)
     gone = len(state.ids) - len(state.in_race)
     told = f"results told, {best.pulls:,} of them on this arm; {len(state.open_trials()):,} awaited"
     facts = [
         (number(best.corrected), f"its mean; with 95 % probability from {low} to {high}"),
-        (percent(best.p_best), f"chance that it has the {goal} mean"),
+        (percent(best.p_best), f"chance that it has the {best.goal.word} mean"),
         (_regret(best), "expected regret: how far it is behind the best, on average"),
         (_spent(state), f"{_money(state)} spent"),
         *([] if best.bound is None else [(number(min(best.bound, 1.0)), _bound_words(best.bound))]),

@@ -9,7 +9,7 @@ import numpy as np
 
 from bestarm import pulling
 from bestarm.answer.answer import Answer
-from bestarm.core import Pullable, Pulls
+from bestarm.core import Goal, Pullable, Pulls
 from bestarm.errors import InputError, StorageError
 from bestarm.study import results
 from bestarm.study.create import create_study
@@ -32,7 +32,7 @@ def run(
     model: Any = None,
     *,
     log: str | os.PathLike[str] | None = None,
-    minimize: bool = False,
+    direction: str | Goal = "maximize",
     noise_variance: float | None = None,
     seed: int | None = None,
     n_jobs: int = 1,
@@ -52,7 +52,6 @@ def run(
     ('3', 300.0)
     """
     how = {key: settings.pop(key) for key in HOW if key in settings}
-    direction = "minimize" if minimize else "maximize"
     study = begin(
         arms, budget, log, policy=policy, model=model, direction=direction, noise_variance=noise_variance, seed=seed,
         **settings,

@@ -76,7 +76,7 @@ def _settings(state: StudyState, given: dict[str, Any]) -> dict[str, Any]:
     return {
         **kept, "policy": None if named else state.policy, "model": _model(state, given),
         "budget": _left(state) if "budget" not in given else None, "seed": state.seed,
-        "direction": "minimize" if state.rewards.minimize else "maximize",
+        "direction": state.rewards.goal,
         "noise_variance": state.noise_variance, "unit": state.first.get("unit"),
     }  # fmt: skip
 
