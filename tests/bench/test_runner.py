@@ -1,6 +1,8 @@
 """The benchmark engine: pure chunks, pairing, resuming, refusals; the numbers never depend on who computes them."""
 
+import csv
 import errno
+import io
 import json
 import threading
 
@@ -78,7 +80,13 @@ def test_a_failed_cell_is_named_and_the_rest_goes_on():
     results = bench.run(small(["gse-lin", "gse-lin:eta=1.5"], budget=4), replications=20, rng=1, n_jobs=1)
     assert len(results.failures) == 2
     assert all("at least" in why for why in results.failures.values())
-    assert len(results.table()) == 2
+    table = results.table(against="gse-lin")
+    assert len(table) == 4
+    assert {row["failed"] for row in table} == {None, *results.failures.values()}
+    assert all((row["accuracy"] is None) == (row["failed"] is not None) == (row["replications"] == 0) for row in table)
+    assert {"", *results.failures.values()} == {
+        row["failed"] for row in csv.DictReader(io.StringIO(tables.to_csv(table)))
+    }
 
 
 def test_results_of_another_seed_or_version_are_refused(tmp_path):

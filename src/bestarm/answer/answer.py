@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.answer import wording
 from bestarm.answer.checks import Finding, findings
+from bestarm.answer.wording import number, percent
 from bestarm.core import Goal, Tally
 from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
@@ -99,26 +101,22 @@ class Answer:
         return {**self.row(), **plain, **self.goal.to_dict()}
 
     def __repr__(self) -> str:
-        low, high = (f"{end:.3g}" for end in self.interval)
+        low, high = map(number, self.interval)
         second = f", runner-up {self.runner_up}" if self.runner_up is not None else ""
         wary = f", {len(self.warnings)} to be wary of" if self.warnings else ""
         chance = f"best with chance {percent(self.p_best)}"
-        return f"Answer({self.arm}: {self.corrected:.3g} [{low}, {high}], {chance}{second}{wary})"
+        return f"Answer({self.arm}: {number(self.corrected)} [{low}, {high}], {chance}{second}{wary})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(key.replace('_', ' '))}</th><td>{escape(_shown(cell))}</td></tr>"
-            for key, cell in self.row().items()
+            f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(cell)}</td></tr>"
+            for key, cell in wording.facts(self.row()).items()
         )
         return f"<table>{rows}</table>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in self.warnings)
 
 
 def _money(spent: float) -> float | int:
     return int(spent) if float(spent).is_integer() else spent
-
-
-def _shown(cell: Any) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float) else "–" if cell is None else str(cell)
 
 
 @dataclass(frozen=True)
@@ -285,19 +283,3 @@ def _difference(
     policy, data = estimates[theirs], estimates[leader]
     odds = f"their chances of being best are {percent(policy.chance)} and {percent(data.chance)}"
     return (words.format(policy=policy.arm, data=data.arm, odds=odds),)
-
-
-def percent(chance: float) -> str:
-    """Return a probability as people read it; a thousand draws do not make it certain.
-
-    >>> percent(0.8349), percent(0.9996), percent(0.0002)
-    ('83 %', 'over 99.9 %', 'under 0.1 %')
-    """
-    if math.isnan(chance):
-        return "unknown"
-    if chance > 0.999:
-        return "over 99.9 %"
-    if chance < 0.001:
-        return "under 0.1 %"
-    digits = 1 if chance > 0.99 or chance < 0.01 else 0
-    return f"{100 * chance:.{digits}f} %"

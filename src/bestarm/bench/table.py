@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bestarm.errors import InputError
+from bestarm.simulate.chunks import Chunk
 from bestarm.simulate.intervals import paired, wilson
 
 if TYPE_CHECKING:
@@ -17,40 +19,47 @@ if TYPE_CHECKING:
 
 
 def rows(results: "Results", against: str | None = None) -> list[dict[str, Any]]:
-    """Return a row for every cell that did not fail; `against` names the policy differences are taken to."""
+    """Return a row for every cell; `against` names the policy differences are taken to.
+
+    A cell that failed has its reason in the column `failed`, which is there where one did, and no numbers.
+    """
     outcomes = {key: np.concatenate([c.correct for c in chunks]) for key, chunks in results.chunks.items()}
     if against is not None and against not in {str(cell.policy) for cell in results.cells}:
         raise InputError(f"differences to {against!r} need that policy among those run")
     rivals = {(c.world_key, c.budget): c.key for c in results.cells if str(c.policy) == against}
     table = []
     for cell in results.cells:
-        if cell.key not in results.chunks:
+        if cell.key not in results.chunks and cell.key not in results.failures:
             continue
-        chunks = results.chunks[cell.key]
-        correct = outcomes[cell.key][: results.replications]
-        regret, pulls = (np.concatenate([getattr(c, a) for c in chunks]) for a in ("regret", "pulls"))
-        low, high = wilson(int(correct.sum()), len(correct))
+        correct = outcomes.get(cell.key, np.zeros(0))[: results.replications]
         row = {
             "instance": cell.instance.world,
             "params": dict(cell.instance.params),
             "policy": str(cell.policy),
             "budget": cell.budget,
             "replications": len(correct),
-            "accuracy": float(correct.mean()),
-            "low": low,
-            "high": high,
-            "regret": float(regret.mean()),
-            "pulls_mean": float(pulls.mean()),
-            "pulls_max": int(pulls.max()),
-            "cpu_seconds": float(sum(c.cpu for c in chunks)),
+            **_measured(results.chunks.get(cell.key, ()), correct),
             "seed": results.seed,
         }
         rival = rivals.get((cell.world_key, cell.budget))
-        if rival in outcomes:
-            difference = paired(correct, outcomes[rival][: len(correct)])
-            row |= dict(zip(("difference", "difference_low", "difference_high"), difference, strict=True))
-        table.append(row)
+        if rival in outcomes and len(correct):
+            row |= dict(zip(DIFFERENCES, paired(correct, outcomes[rival][: len(correct)]), strict=True))
+        table.append(row | ({"failed": results.failures.get(cell.key)} if results.failures else {}))
     return table
+
+
+MEASURED = ("accuracy", "low", "high", "regret", "pulls_mean", "pulls_max", "cpu_seconds")
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+
+
+def _measured(chunks: Sequence[Chunk], correct: Any) -> dict[str, Any]:
+    """Return what the chunks of a cell say, None for each where there are none."""
+    if not chunks:
+        return dict.fromkeys(MEASURED)
+    regret, pulls = (np.concatenate([getattr(chunk, key) for chunk in chunks]) for key in ("regret", "pulls"))
+    chance = (float(correct.mean()), *wilson(int(correct.sum()), len(correct)))
+    spent = (float(pulls.mean()), int(pulls.max()), float(sum(chunk.cpu for chunk in chunks)))
+    return dict(zip(MEASURED, (*chance, float(regret.mean()), *spent), strict=True))
 
 
 def flat(table: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,10 +2,13 @@
 
 import signal
 import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import click
 
+from bestarm.answer.answer import Answer
 from bestarm.cli.app import FORMAT, main, print_answer, say
 from bestarm.cli.options import accounted, cause, counted, of_study, spent, typed
 from bestarm.errors import InputError, PullError, RewardError, StorageError
@@ -19,10 +22,15 @@ from bestarm.study.running import make
 @of_study
 def best(study: Study, style: str) -> None:
     """Print the arm to choose, its estimate, and how sure that is: `bestarm best -f json`."""
-    found, state = study.recommend(), study.state
-    more = {"chances": found.chances, "warnings": list(found.warnings), "next": found.next}
-    print_answer(found.row() | {"finished": state.over}, more, style)
-    say(*found.warnings, *set_aside(state))
+    show(study.recommend(), {"finished": study.state.over}, style)
+    say(*set_aside(study.state))
+
+
+def show(found: Answer, facts: dict[str, Any], style: str, more: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Print an answer and facts on how it came about; JSON takes `more` along."""
+    told = {"chances": found.chances, "warnings": list(found.warnings), "next": found.next}
+    print_answer(found.row() | facts, {**told, **more}, style)
+    say(*found.warnings)
 
 
 @main.command()

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from bestarm.draw.style import number
+from bestarm.answer import wording
 from bestarm.errors import BestArmError
 from bestarm.version import __version__
 
@@ -125,10 +125,7 @@ def table_text(rows: list[dict[str, Any]], style: str) -> str:
         writer.writeheader()
         writer.writerows(rows)
         return text.getvalue()
-    widths = {key: max(len(key), *(len(str(row[key])) for row in rows)) for key in rows[0]}
-    lines = ("  ".join(f"{row[key]!s:<{width}}" for key, width in widths.items()).rstrip()
-             for row in [{key: key for key in rows[0]}, *rows])  # fmt: skip
-    return "\n".join(lines) + "\n"
+    return "\n".join(wording.aligned(rows)) + "\n"
 
 
 def print_answer(row: dict[str, Any], more: dict[str, Any], style: str) -> None:
@@ -138,10 +135,7 @@ def print_answer(row: dict[str, Any], more: dict[str, Any], style: str) -> None:
     elif style == "csv":
         print_table([row], "csv")
     else:
-        width = max(map(len, row))
-        for key, value in row.items():
-            shown = number(value) if isinstance(value, float) else "–" if value is None else str(value)
-            click.echo(f"{key.replace('_', ' '):<{width}}  {shown}")
+        click.echo("\n".join(wording.lines(wording.facts(row))))
 
 
 def say(*lines: str) -> None:

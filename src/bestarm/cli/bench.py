@@ -194,20 +194,15 @@ def report(results: Results, against: str | None, output: Path | None, style: st
     elif style == "csv":
         click.echo(tables.to_csv(table), nl=False)
     elif table:
-        keys = ["replications", "regret", "pulls_mean", "pulls_max", "cpu_seconds", "seed"]
-        shown = [
-            {k: _short(v) for k, v in row.items() if k not in keys and v is not None} for row in tables.flat(table)
-        ]
-        print_table([row | {"regret": _short(full["regret"])} for row, full in zip(shown, table, strict=True)], "table")
-    for cell in results.cells:
-        if cell.key in results.failures:
-            say(f"FAILED {cell.policy} on {cell.instance}, budget {cell.budget}: {results.failures[cell.key]}")
+        rows, hidden = tables.flat(table), ("replications", "pulls_mean", "pulls_max", "cpu_seconds", "seed")
+        keys = [key for key in rows[0] if key not in hidden and any(row[key] is not None for row in rows)]
+        print_table([{key: _short(row[key]) for key in keys} for row in rows], "table")
     if results.failures:
-        raise BestArmError(f"{len(results.failures)} of {len(results.cells)} cells failed; the others are above")
+        raise BestArmError(f"{len(results.failures)} of {len(results.cells)} cells failed; the table says why")
 
 
 def _short(value: Any) -> Any:
-    return f"{value:.3f}" if isinstance(value, float) else value
+    return f"{value:.3f}" if isinstance(value, float) else "–" if value is None else value
 
 
 @main.command()

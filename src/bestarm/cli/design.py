@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
+from bestarm.answer.wording import aligned, lines, short
 from bestarm.cli.app import main, plain, print_table, say, table_text
 from bestarm.cli.tables import PassBar, read_arms, reading, size, table_options
 from bestarm.designs.allocation import CRITERIA, Allocation
 from bestarm.designs.allocation import design as find_design
-from bestarm.draw.style import number
 from bestarm.errors import InputError
 from bestarm.tables import in_blocks
 
@@ -114,18 +114,8 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]], style: str, whole:
     if style == "csv":
         print_table(rows, "csv")
         return
-    width = max(map(len, facts))
-    for key, value in facts.items():
-        shown = f"{value:.6f}" if isinstance(value, float) else str(value)
-        click.echo(f"{key:<{width}}  {shown}")
+    shown = {key: f"{value:.6f}" if isinstance(value, float) else str(value) for key, value in facts.items()}
+    click.echo("\n".join(lines(shown)))
     if whole:
-        click.echo("")
-        heads = [{key: key for key in rows[0]}]
-        cells = [{key: _short(value) for key, value in row.items()} for row in rows]
-        widths = {key: max(len(str(row[key])) for row in [*heads, *cells]) for key in rows[0]}
-        for row in [*heads, *cells]:
-            click.echo("  ".join(f"{row[key]!s:>{size}}" for key, size in widths.items()))
-
-
-def _short(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+        cells = [{key: short(value) for key, value in row.items()} for row in rows]
+        click.echo("\n".join(["", *aligned(cells, ">")]))

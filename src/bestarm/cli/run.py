@@ -12,6 +12,7 @@ import numpy as np
 
 from bestarm import catalog, pulling
 from bestarm.bandits import Bandit, ColumnBandit
+from bestarm.cli.answering import show
 from bestarm.cli.app import DIRECTION, FORMAT, main, print_answer, print_table, say
 from bestarm.cli.options import accounted, warnings_said
 from bestarm.cli.tables import read_arms, reading, table_options
@@ -242,20 +243,17 @@ def _race_line(study: Study, left: int, before: int) -> str:
 
 def _answer(study: Study, truth: Any, asked: Any) -> None:
     found, state = study.recommend(), study.state
-    row = found.row() | {"arms": len(state.ids), "rounds": state.rounds, "seed": state.seed}
+    facts = {"arms": len(state.ids), "rounds": state.rounds, "seed": state.seed}
     if truth is not None:
-        row |= _verdict(state, truth, found.arm)
+        facts |= _verdict(state, truth, found.arm)
     more: dict[str, Any] = {}
     if asked.style == "json":
         steps = look_back(study, points=0).steps
         more = {
             "counts": dict(zip(_names(state), map(int, state.known(state.measured).counts), strict=True)),
-            "chances": found.chances,
             "by_stage": [{"told": step.told, "left": list(step.left)} for step in steps],
-            "warnings": list(found.warnings),
         }
-    print_answer(row, more, asked.style)
-    say(*([] if asked.style == "json" else found.warnings))
+    show(found, facts, asked.style, more)
 
 
 def _names(state: StudyState) -> list[str]:

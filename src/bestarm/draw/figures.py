@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.answer.answer import ArmEstimate, Assessment, percent
+from bestarm.answer.answer import ArmEstimate, Assessment
 from bestarm.answer.history import History
+from bestarm.answer.wording import percent
 from bestarm.draw.page import Html, drawing
 from bestarm.draw.style import BLUE, GREEN, GREY, MOST, ORANGE, axes, figure, svg
 

@@ -1,4 +1,4 @@
-"""What every picture and page shares: colours, numbers as people read them, files written whole."""
+"""What every picture and page shares: colours, figures, files written whole."""
 
 import io
 from pathlib import Path
@@ -8,15 +8,6 @@ from bestarm.errors import InputError
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito: safe for the colour-blind
 MOST = 30  # arms with a name on an axis
-
-
-def number(value: float | None) -> str:
-    """Return a number as people read it.
-
-    >>> number(0.123456), number(None), number(float("nan")), number(123456.0)
-    ('0.123', '–', '–', '1.23e+05')
-    """
-    return "–" if value is None or value != value else f"{value:.3g}"
 
 
 def figure(size: tuple[float, float]) -> Any:

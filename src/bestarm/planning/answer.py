@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any
 
+from bestarm.answer.wording import aligned
+
 
 @dataclass(frozen=True)
 class Rounds:
@@ -75,12 +77,8 @@ class Plan:
 
     def __str__(self) -> str:
         known = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in self.about.items() if value is not None)
-        rows = self.table()
-        widths = {key: max(len(row[key]) for row in [{k: k for k in rows[0]}, *rows]) for key in rows[0]}
         lines = [f"{self.arms} arms, dimension {self.dimension}; target: error at most {self.error:g}", known]
-        for row in [{key: key for key in widths}, *rows]:
-            lines.append("  ".join(f"{row[key]:<{width}}" for key, width in widths.items()).rstrip())
-        return "\n".join([*lines, *(f"warning: {one}" for one in self.warnings)])
+        return "\n".join([*lines, *aligned(self.table()), *(f"warning: {one}" for one in self.warnings)])
 
 
 def _share(row: dict[str, Any] | None) -> str:

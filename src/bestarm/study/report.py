@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bestarm.answer.answer import Answer, ArmEstimate, Assessment, percent
+from bestarm.answer.answer import Answer, ArmEstimate, Assessment
 from bestarm.answer.history import History
+from bestarm.answer.wording import how_sure, number, percent
 from bestarm.draw import figures
 from bestarm.draw import page as pages
 from bestarm.draw.page import Html
-from bestarm.draw.style import MOST, number, png, write_whole
+from bestarm.draw.style import MOST, png, write_whole
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.simulate.intervals import NORMAL
@@ -69,26 +70,6 @@ def _spent(state: StudyState) -> str:
 
 def _money(state: StudyState) -> str:
     return "pulls" if state.cost is None else "of the budget"
-
-
-def how_sure(p_best: float) -> str:
-    """Return a probability in words.
-
-    >>> how_sure(0.97), how_sure(0.3)
-    ('very likely the best', 'the best guess, but more likely than not another one is better')
-    """
-    for least, words in SURE:
-        if p_best >= least:
-            return words
-    return "the best guess, but more likely than not another one is better"
-
-
-SURE = (
-    (0.99, "almost certainly the best"),
-    (0.95, "very likely the best"),
-    (0.8, "probably the best"),
-    (0.5, "more likely than not the best"),
-)
 
 
 def _answer(state: StudyState, assessment: Assessment) -> list[Html]:
