@@ -539,3 +539,14 @@ def test_arms_keep_what_was_read_though_the_frame_changes():
 def test_true_and_false_in_an_array_are_levels(tmp_path):
     np.save(tmp_path / "t.npy", np.array([[True, False], [False, False], [True, True]]))
     assert Arms.from_file(tmp_path / "t.npy").names == ("x1=False", "x1=True", "x2=False", "x2=True")
+
+
+def test_an_index_that_names_rows_is_the_id_or_is_refused():
+    frame = pd.DataFrame({"dose": [1.0, 2.0, 4.0], "price": [3.0, 1.0, 2.0]}, index=["a", "b", "c"])
+    assert Arms.from_frame(frame, id="index").ids == ("a", "b", "c")
+    assert Arms.from_frame(frame.rename_axis("code"), id="code").names == ("dose", "price")
+    assert Arms.from_frame(frame, id="price").ids == ("3.0", "1.0", "2.0")
+    assert Arms.from_frame(frame.reset_index(drop=True)[1:]).ids == ("1", "2")
+    for odd, name in ((frame, "index"), (frame.rename_axis("code"), "code"), (frame.set_index("dose"), "dose")):
+        with pytest.raises(ArmsError, match=rf"named by its index '{name}'.*say id='{name}'.*reset_index\(drop=True\)"):
+            Arms.from_frame(odd)

@@ -68,8 +68,11 @@ class Arms:
         intercept: bool = False,
         cost: str | None = None,
     ) -> "Arms":
-        """Take arms from an eager data frame: pandas, polars, or another that narwhals knows."""
-        sheet = frame if isinstance(frame, Sheet) else Frame.of(frame).sheet()
+        """Take arms from an eager data frame: pandas, polars, or another that narwhals knows.
+
+        `id` is a column, or an index of pandas that names the rows, called "index" where it has no name.
+        """
+        sheet = frame if isinstance(frame, Sheet) else Frame.of(frame).named(id).sheet()
         count = len(next(iter(sheet.columns.values()), ()))
         if not count:
             raise ArmsError("no arms: the table has no rows")

@@ -153,7 +153,7 @@ def _some_columns(
         whole = _of_numbers(table, block_rows, memory)
         source = whole if tuple(names) == whole.names else ColumnsSource.of(whole, names)
         return source if id is None else NamedSource(source, partial(_numbers_as_ids, ColumnsSource.of(whole, [id])))
-    frame = _frame(table)
+    frame = _frame(table).named(id)
     held = ArraySource.of(frame.numbers(names), tuple(names), block_rows, memory)
     return held if id is None else NamedSource(held, partial(_listed, frame.texts(id)))
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as shorten
@@ -160,6 +160,7 @@ class Frame:
     """An eager data frame, of pandas, polars, or another library that narwhals knows, by columns."""
 
     columns: Mapping[str, Any]
+    index: tuple[str, Any] | None = None  # of pandas, one that names rows rather than counting them
 
     @classmethod
     def of(cls, frame: Any) -> "Frame":
@@ -167,10 +168,23 @@ class Frame:
         import narwhals.stable.v1 as nw
 
         try:
-            columns = nw.from_native(frame, eager_only=True).iter_columns()
+            known = nw.from_native(frame, eager_only=True)
         except (TypeError, ValueError) as error:
             raise ArmsError(f"expected an eager data frame such as pandas or polars; {error}") from error
-        return cls({str(one.name): one for one in columns})
+        index: Any = nw.maybe_get_index(known)
+        columns: dict[str, Any] = {str(one.name): one for one in known.iter_columns()}
+        if index is None or not len(index) or (index.name is None and index.dtype.kind in "iu"):
+            return cls(columns)
+        name = "index" if index.name is None else str(index.name)
+        return cls(columns, (name, nw.from_native(index.to_series(), series_only=True)))
+
+    def named(self, id: str | None) -> "Frame":
+        """Return the frame with its index as a column, where `id` is of that name; an index passed over is refused."""
+        name, cells = self.index or (None, None)
+        if name is not None and id is None:
+            way = f"say id={name!r} to call the arms so, or pass frame.reset_index(drop=True)"
+            raise ArmsError(f"the rows of the frame are named by its index {name!r}, which is no column: {way}")
+        return replace(self, columns={name: cells, **self.columns}) if id is not None and id == name else self
 
     @property
     def rows(self) -> int:
