@@ -6,6 +6,7 @@ import pytest
 
 from bestarm.draw import page as pages
 from bestarm.draw.page import DARK, LIGHT, Html
+from bestarm.draw.style import COLOURS, ink
 
 NASTY = '<i onclick="x">&\'\ud800'
 ESCAPED = "&lt;i onclick=&quot;x&quot;&gt;&amp;&#x27;?"
@@ -55,3 +56,10 @@ def test_words_stand_out_by_day_and_by_night(theme):
     for words in ("ink", "soft", "accent", "good"):
         assert contrast(colours[words], colours["paper"]) >= 4.5
     assert contrast(colours["ink"], colours["warm"]) >= 4.5
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_names_of_lines_stand_out(colour):
+    dark = "#" + "".join(f"{round(255 * part):02x}" for part in ink(colour))
+    assert contrast(dark, "#ffffff") >= 4.45
+    assert contrast(colour, "#ffffff") < 4.5 or dark == colour.lower()

@@ -6,11 +6,8 @@ import numpy as np
 
 from bestarm.bench.paper import Figure
 from bestarm.bench.runner import Results
-from bestarm.errors import InputError
+from bestarm.draw.style import COLOURS, figure, ink, pen
 from bestarm.simulate.intervals import wilson
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#B8860B", "#000000", "#7F7F7F", "#8B4513", "#6A3D9A")
-MARKS = "osD^vP*Xh<>p8"
 
 
 def points(figure: Figure, results: Results) -> list[dict[str, Any]]:
@@ -25,16 +22,8 @@ def points(figure: Figure, results: Results) -> list[dict[str, Any]]:
                 right = int(sum(c.correct.sum() for c in chunks))
                 count = sum(len(c.correct) for c in chunks)
                 low, high = wilson(right, count)
-                rows.append(
-                    {
-                        "panel": panel.label,
-                        "policy": policy,
-                        "x": value,
-                        "accuracy": right / count,
-                        "low": low,
-                        "high": high,
-                    }
-                )
+                measured = {"x": value, "accuracy": right / count, "low": low, "high": high}
+                rows.append({"panel": panel.label, "policy": policy, **measured})
     return rows
 
 
@@ -43,14 +32,10 @@ def draw_suite(rows: list[dict[str, Any]], title: str) -> Any:
 
     Rows without a rival are left out; distances are in percentage points, and the lines are at 0, −1 and −3.
     """
-    try:
-        from matplotlib.figure import Figure as Canvas
-    except ImportError as error:
-        raise InputError("figures need matplotlib: pip install 'bestarm-bai[plot]'") from error
     rows = [row for row in rows if row["rival"] is not None]
     groups = list(dict.fromkeys(row["group"] for row in rows))
     sizes = [sum(row["group"] == group for row in rows) for group in groups]
-    canvas = Canvas(figsize=(10, 1.2 + 0.24 * sum(sizes) + 0.4 * len(groups)), layout="constrained")
+    canvas = figure((10, 1.2 + 0.24 * sum(sizes) + 0.4 * len(groups)))
     axes = np.atleast_1d(canvas.subplots(len(groups) or 1, 1, sharex=True, height_ratios=sizes or [1]))
     for number, (ax, group) in enumerate(zip(axes, groups, strict=False)):
         mine = sorted((row for row in rows if row["group"] == group), key=lambda row: row["rival_difference"])
@@ -76,20 +61,16 @@ def draw_suite(rows: list[dict[str, Any]], title: str) -> Any:
     return canvas
 
 
-def draw(figure: Figure, results: Results) -> Any:
-    """Return a matplotlib Figure with a panel for each of `figure`."""
-    try:
-        from matplotlib.figure import Figure as Canvas
-    except ImportError as error:
-        raise InputError("figures need matplotlib: pip install 'bestarm-bai[plot]'") from error
-    rows = points(figure, results)
-    canvas = Canvas(figsize=(5.2 * len(figure.panels), 4.6), layout="constrained")
-    axes = np.atleast_1d(canvas.subplots(1, len(figure.panels), sharey=True))
-    for ax, panel in zip(axes, figure.panels, strict=True):
-        draw_panel(figure, [row for row in rows if row["panel"] == panel.label], ax)
+def draw(shown: Figure, results: Results) -> Any:
+    """Return a matplotlib Figure with a panel for each of `shown`."""
+    rows = points(shown, results)
+    canvas = figure((5.2 * len(shown.panels), 4.6))
+    axes = np.atleast_1d(canvas.subplots(1, len(shown.panels), sharey=True))
+    for ax, panel in zip(axes, shown.panels, strict=True):
+        draw_panel(shown, [row for row in rows if row["panel"] == panel.label], ax)
         ax.set_title(panel.label, fontsize=10)
     axes[0].set_ylabel("accuracy")
-    canvas.suptitle(f"{figure.title}; {results.replications} replications, seed {results.seed}", fontsize=11)
+    canvas.suptitle(f"{shown.title}; {results.replications} replications, seed {results.seed}", fontsize=11)
     return canvas
 
 
@@ -100,12 +81,10 @@ def draw_panel(figure: Figure, rows: list[dict[str, Any]], ax: Any) -> Any:
         mine = [row for row in rows if row["policy"] == policy]
         if not mine:
             continue
-        colour = COLOURS[number % len(COLOURS)]
         x, y = [row["x"] for row in mine], [row["accuracy"] for row in mine]
         spread = [[row["accuracy"] - row["low"] for row in mine], [row["high"] - row["accuracy"] for row in mine]]
-        style = {"ls": "-" if number < len(COLOURS) else "--", "marker": MARKS[number % len(MARKS)], "ms": 4}
-        ax.errorbar(x, y, spread, color=colour, lw=1.3, elinewidth=0.7, capsize=2, **style)
-        ends.append((x[-1], y[-1], policy, colour))
+        ax.errorbar(x, y, spread, **pen(number))
+        ends.append((x[-1], y[-1], policy, pen(number)["color"]))
     if figure.log:
         ax.set_xscale("log")
         ax.set_xticks(figure.values, [f"{value:g}" for value in figure.values])
@@ -133,6 +112,6 @@ def _name(ends: list[tuple[Any, float, str, str]], ax: Any) -> None:
     for (_, y, policy, colour), height in zip(ends, heights, strict=True):
         ax.annotate(
             policy, (1.0, y), (1.03, height), xycoords=("axes fraction", "data"), textcoords=("axes fraction", "data"),
-            color=colour, fontsize=7, va="center", arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
+            color=ink(colour), fontsize=7, va="center", arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
             annotation_clip=False,
         )  # fmt: skip

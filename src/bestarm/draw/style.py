@@ -4,10 +4,33 @@ import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bestarm.errors import InputError
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe and Ito: safe for the colour-blind
+COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#B8860B", "#000000", "#7F7F7F", "#8B4513", "#6A3D9A")
+MARKS = "osD^vP*Xh<>p8"
 MOST = 30  # arms with a name on an axis
+
+
+def pen(number: int) -> dict[str, Any]:
+    """Return colour, mark and widths of one line of several with error bars."""
+    line = {"ls": "-" if number < len(COLOURS) else "--", "lw": 1.3, "elinewidth": 0.8, "capsize": 2, "ms": 4}
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)], **line}
+
+
+def ink(colour: str) -> tuple[float, ...]:
+    """Return a colour for words on white: the same, or so much darker that its contrast is 4.5."""
+    from matplotlib.colors import to_rgb
+
+    rgb = np.array(to_rgb(colour))
+    while 1.05 / (0.05 + LIGHT @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)) < 4.5:
+        rgb = 0.97 * rgb
+    return tuple(rgb.tolist())
+
+
+LIGHT = np.array([0.2126, 0.7152, 0.0722])  # how bright red, green and blue are
 
 
 def figure(size: tuple[float, float]) -> Any:

@@ -4,12 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.draw.style import GREY, axes, ink, pen
 from bestarm.errors import InputError
 from bestarm.planning.answer import Plan
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#B8860B", "#000000")  # Okabe and Ito
-GREY = "#6E6E6E"
-MARKS = "osD^vPX"
 
 
 def draw(plan: Plan, ax: Any = None) -> Any:
@@ -19,7 +16,7 @@ def draw(plan: Plan, ax: Any = None) -> Any:
     """
     if not plan.curve:
         raise InputError("there is nothing to draw: a single arm needs no budget")
-    ax = _axes(ax)
+    ax = axes((8, 4.5)) if ax is None else ax
     floor = 0.5 / plan.curve[0]["replications"]
     names = list(plan.budget)
     ends = []
@@ -27,13 +24,11 @@ def draw(plan: Plan, ax: Any = None) -> Any:
         mine = [row for row in plan.curve if row["policy"] == name]
         x = [row["budget"] for row in mine]
         low, y, high = (np.maximum([row[key] for row in mine], floor) for key in ("low", "error", "high"))
-        colour = COLOURS[number % len(COLOURS)]
-        style = {"marker": MARKS[number % len(MARKS)], "ms": 4, "lw": 1.4, "elinewidth": 0.8, "capsize": 2}
-        ax.errorbar(x, y, [y - low, high - y], color=colour, **style)
-        ends.append((x[-1], low[-1], name, colour))
+        ax.errorbar(x, y, [y - low, high - y], **pen(number))
+        ends.append((x[-1], low[-1], name, pen(number)["color"]))
     if plan.theorem:
         ax.plot(*zip(*plan.theorem, strict=True), ls="--", lw=1.2, color=GREY)
-        label = {"xytext": (0, 4), "textcoords": "offset points", "ha": "right", "color": GREY, "fontsize": 8}
+        label = {"xytext": (0, 4), "textcoords": "offset points", "ha": "right", "color": ink(GREY), "fontsize": 8}
         ax.annotate("the theorem's bound (GSE)", (plan.theorem[-1][0], 1.0), annotation_clip=False, **label)
     ax.axhline(plan.error, color="black", lw=0.8, ls=":")
     ax.annotate(f"target {plan.error:g}", (0.01, plan.error), (0, 3), xycoords=("axes fraction", "data"),
@@ -41,18 +36,6 @@ def draw(plan: Plan, ax: Any = None) -> Any:
     ax.set(xscale="log", yscale="log", ylim=(0.3 * floor, 2), xlabel="budget, pulls", ylabel="chance of a wrong answer")
     _name(ends, ax)
     return ax
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError("figures need matplotlib: pip install 'bestarm-bai[plot]'") from error
-    made = Figure(figsize=(8, 4.5), layout="constrained").subplots()
-    made.spines[["top", "right"]].set_visible(False)
-    return made
 
 
 def _name(ends: list[tuple[Any, float, str, str]], ax: Any) -> None:
@@ -63,6 +46,6 @@ def _name(ends: list[tuple[Any, float, str, str]], ax: Any) -> None:
             y /= 1.1
         taken.append((x, y))
         ax.annotate(
-            name, (x, y), (0, -3), textcoords="offset points", ha="center", va="top", color=colour, fontsize=8,
+            name, (x, y), (0, -3), textcoords="offset points", ha="center", va="top", color=ink(colour), fontsize=8,
             annotation_clip=False, bbox={"color": "white", "alpha": 0.7, "pad": 0.5},
         )  # fmt: skip
