@@ -216,7 +216,7 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
         p_best=best.chance,
         chances={estimates[i].arm: estimates[i].chance for i in ranked},
         runner_up=others[0].arm if others else None,
-        expected_regret=float(np.mean(belief.draws.max(axis=1) - belief.draws[:, chosen])),
+        expected_regret=behind(belief, chosen),
         corrected=best.corrected,
         warnings=(*(finding.words for finding in found), *differ, *evidence.notes),
         believes=belief.believes,
@@ -231,6 +231,11 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
         goal=evidence.rewards.goal,
     )
     return Assessment(answer, tuple(estimates[i] for i in ranked), fit, tuple(found))
+
+
+def behind(belief: Posterior, arm: int) -> float:
+    """Return how far an arm is behind the best, on average."""
+    return float(np.mean(belief.draws.max(axis=1) - belief.draws[:, arm]))
 
 
 def _alone(evidence: Evidence) -> Assessment:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bestarm.bench.paper import Figure
 from bestarm.bench.runner import Results
-from bestarm.draw.style import COLOURS, figure, ink, pen
+from bestarm.draw.style import COLOURS, ink, panels, pen
 from bestarm.simulate.intervals import wilson
 
 
@@ -35,8 +35,8 @@ def draw_suite(rows: list[dict[str, Any]], title: str) -> Any:
     rows = [row for row in rows if row["rival"] is not None]
     groups = list(dict.fromkeys(row["group"] for row in rows))
     sizes = [sum(row["group"] == group for row in rows) for group in groups]
-    canvas = figure((10, 1.2 + 0.24 * sum(sizes) + 0.4 * len(groups)))
-    axes = np.atleast_1d(canvas.subplots(len(groups) or 1, 1, sharex=True, height_ratios=sizes or [1]))
+    size = (10, 1.2 + 0.24 * sum(sizes) + 0.4 * len(groups))
+    axes = panels(size, len(groups) or 1, 1, sharex=True, height_ratios=sizes or [1])
     for number, (ax, group) in enumerate(zip(axes, groups, strict=False)):
         mine = sorted((row for row in rows if row["group"] == group), key=lambda row: row["rival_difference"])
         places = np.arange(len(mine))
@@ -55,23 +55,21 @@ def draw_suite(rows: list[dict[str, Any]], title: str) -> Any:
             ax.axvline(line, color="#7F7F7F", lw=0.6, ls="-" if line == 0 else ":")
         ax.set_ylim(-0.6, len(mine) - 0.4)
         ax.set_title(group, fontsize=9, loc="left")
-        ax.spines[["top", "right"]].set_visible(False)
     axes[-1].set_xlabel("difference to the best rival of the contest, percentage points, 95 % interval")
-    canvas.suptitle(title, fontsize=11)
-    return canvas
+    axes[0].figure.suptitle(title, fontsize=11)
+    return axes[0].figure
 
 
 def draw(shown: Figure, results: Results) -> Any:
     """Return a matplotlib Figure with a panel for each of `shown`."""
     rows = points(shown, results)
-    canvas = figure((5.2 * len(shown.panels), 4.6))
-    axes = np.atleast_1d(canvas.subplots(1, len(shown.panels), sharey=True))
+    axes = panels((5.2 * len(shown.panels), 4.6), len(shown.panels), sharey=True)
     for ax, panel in zip(axes, shown.panels, strict=True):
         draw_panel(shown, [row for row in rows if row["panel"] == panel.label], ax)
-        ax.set_title(panel.label, fontsize=10)
+        ax.set_title(panel.label)
     axes[0].set_ylabel("accuracy")
-    canvas.suptitle(f"{shown.title}; {results.replications} replications, seed {results.seed}", fontsize=11)
-    return canvas
+    axes[0].figure.suptitle(f"{shown.title}; {results.replications} replications, seed {results.seed}", fontsize=11)
+    return axes[0].figure
 
 
 def draw_panel(figure: Figure, rows: list[dict[str, Any]], ax: Any) -> Any:
@@ -93,7 +91,6 @@ def draw_panel(figure: Figure, rows: list[dict[str, Any]], ax: Any) -> Any:
         ax.set_xticks(figure.values)
     ax.set_ylim(0, 1)
     ax.set_xlabel({"Delta": "Δ"}.get(figure.x, figure.x))
-    ax.spines[["top", "right"]].set_visible(False)
     _name(ends, ax)
     return ax
 

@@ -13,9 +13,8 @@ from bestarm.answer.answer import ArmEstimate, Assessment
 from bestarm.answer.history import History
 from bestarm.answer.wording import percent
 from bestarm.draw.page import Html, drawing
-from bestarm.draw.style import BLUE, GREEN, GREY, MOST, ORANGE, axes, figure, svg
+from bestarm.draw.style import BLUE, GREEN, GREY, MOST, ORANGE, axes, figure, name_ticks, panels, svg
 
-LONG = 28  # characters of a name on an axis
 FONT: Any = {"svg.fonttype": "none", "text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 9}
 
 
@@ -30,35 +29,26 @@ def inline(draw: Callable[..., Any], *data: Any, label: str, small: bool = False
         return Html() if drawn is None else drawing(svg(drawn), label, small)
 
 
-def name(arm: str) -> str:
-    """Return an arm's name short and plain enough for an axis."""
-    plain = "".join(letter if letter.isprintable() else "·" for letter in arm)
-    return plain if len(plain) <= LONG else plain[: LONG - 1] + "…"
-
-
 def draw_arms(assessment: Assessment) -> Any:
     """Draw estimates with intervals, chances and pulls of the arms side by side, most likely first."""
     chosen = assessment.answer.arm
     shown = shortlist(assessment.estimates, chosen)
-    page = figure((9, 1.1 + 0.24 * len(shown)))
-    panels = page.subplots(1, 3, sharey=True, width_ratios=[4, 3, 2])
+    means, chances, results = panels((9, 1.1 + 0.24 * len(shown)), 3, sharey=True, width_ratios=[4, 3, 2])
     height = np.arange(len(shown))[::-1]
     colour = [ORANGE if e.arm == chosen else BLUE for e in shown]
-    _whiskers(panels[0], shown, height, colour)
-    panels[1].barh(height, [e.chance for e in shown], color=colour)
+    _whiskers(means, shown, height, colour)
+    chances.barh(height, [e.chance for e in shown], color=colour)
     for at, e in zip(height, shown, strict=True):
-        panels[1].text(e.chance + 0.02, at, percent(e.chance), va="center", fontsize=7.5)
-    panels[1].set(xlim=(0, 1.36), xticks=[0, 0.5, 1], xticklabels=["0", "50 %", "100 %"], title="chance of being best")
-    panels[2].barh(height, [e.pulls for e in shown], color=colour)
-    panels[2].set(title="results", xlabel="")
-    panels[2].locator_params(axis="x", nbins=3, integer=True)
-    _label(panels[0], height, shown, chosen)
-    for ax in panels:
-        ax.spines[["top", "right"]].set_visible(False)
+        chances.text(e.chance + 0.02, at, percent(e.chance), va="center", fontsize=7.5)
+    chances.set(xlim=(0, 1.36), xticks=[0, 0.5, 1], xticklabels=["0", "50 %", "100 %"], title="chance of being best")
+    results.barh(height, [e.pulls for e in shown], color=colour)
+    results.set(title="results", xlabel="")
+    results.locator_params(axis="x", nbins=3, integer=True)
+    name_ticks(means, height, [e.arm for e in shown], chosen)
+    for ax in (means, chances, results):
         ax.tick_params(axis="y", length=0)
-        ax.title.set_fontsize(9.5)
-    panels[0].set_ylim(-0.6, len(shown) - 0.4)
-    return panels[0]
+    means.set_ylim(-0.6, len(shown) - 0.4)
+    return means
 
 
 def shortlist(estimates: Sequence[ArmEstimate], chosen: str) -> list[ArmEstimate]:
@@ -78,12 +68,6 @@ def _whiskers(ax: Any, shown: Sequence[ArmEstimate], height: Any, colour: Sequen
     ax.set_axisbelow(True)
 
 
-def _label(ax: Any, height: Any, shown: Sequence[ArmEstimate], chosen: str) -> None:
-    ax.set_yticks(height, [name(e.arm) for e in shown], fontsize=8)
-    for tick, e in zip(ax.get_yticklabels(), shown, strict=True):
-        tick.set_fontweight("bold" if e.arm == chosen else "normal")
-
-
 def draw_race(history: History, chosen: str) -> Any:
     """Draw until when each arm was in the race, the last to go on top; None where no arm ever went."""
     last: dict[str, int] = {}  # the last step each arm was in
@@ -101,9 +85,7 @@ def draw_race(history: History, chosen: str) -> Any:
         hue = ORANGE if arm == chosen else BLUE if arm in still else GREY
         ax.plot([0, until[arm]], [at, at], color=hue, lw=2.5, solid_capstyle="butt")
         ax.plot(until[arm], at, "o" if arm in still else "x", color=hue, ms=5)
-    ax.set_yticks(range(len(order)), [name(arm) for arm in order], fontsize=8)
-    for tick, arm in zip(ax.get_yticklabels(), order, strict=True):
-        tick.set_fontweight("bold" if arm == chosen else "normal")
+    name_ticks(ax, range(len(order)), order, chosen)
     for told in ends:
         ax.axvline(told, color="#dddddd", lw=0.8, zorder=0)
     ax.set(xlabel="results", xlim=(0, 1.02 * max(now, 1)))
@@ -132,8 +114,7 @@ def draw_certainty(history: History, chosen: str) -> Any:
     """Draw chance of being right and expected regret against the results so far, side by side."""
     if len(history.sights) < 2:
         return None
-    page = figure((9, 2.9))
-    left, right = page.subplots(1, 2)
+    left, right = panels((9, 2.9), 2)
     told = [sight.told for sight in history.sights]
     left.plot(told, [sight.expected_regret for sight in history.sights], "o-", color=BLUE, ms=4)
     left.set(title="expected regret of the leader", xlabel="results", ylim=(0, None))
@@ -144,9 +125,7 @@ def draw_certainty(history: History, chosen: str) -> Any:
     right.set(title="chance that the leader is best", xlabel="results", ylim=(0, 1.05))
     right.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
     for ax in (left, right):
-        ax.spines[["top", "right"]].set_visible(False)
         ax.set_xlim(0, None)
-        ax.title.set_fontsize(9.5)
     return left
 
 

@@ -1,6 +1,7 @@
 """What every picture and page shares: colours, figures, files written whole."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#8A8A8A"  # Okabe 
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9", "#B8860B", "#000000", "#7F7F7F", "#8B4513", "#6A3D9A")
 MARKS = "osD^vP*Xh<>p8"
 MOST = 30  # arms with a name on an axis
+LONG = 28  # characters of a name on an axis
 
 
 def pen(number: int) -> dict[str, Any]:
@@ -44,9 +46,29 @@ def figure(size: tuple[float, float]) -> Any:
 
 def axes(size: tuple[float, float]) -> Any:
     """Return axes in a figure of their own."""
-    made = figure(size).subplots()
-    made.spines[["top", "right"]].set_visible(False)
+    return panels(size, 1)[0]
+
+
+def panels(size: tuple[float, float], *shape: int, **how: Any) -> Any:
+    """Return the axes `(n,)` of a figure with rows and columns of them, or with a row of columns."""
+    made = np.atleast_1d(figure(size).subplots(*(shape if len(shape) > 1 else (1, *shape)), **how))
+    for ax in made:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.title.set_fontsize(9.5)
     return made
+
+
+def name_ticks(ax: Any, heights: Any, arms: Sequence[str], chosen: str) -> None:
+    """Name the arms on the axis, the chosen one in bold."""
+    ax.set_yticks(heights, [name(arm) for arm in arms], fontsize=8)
+    for tick, arm in zip(ax.get_yticklabels(), arms, strict=True):
+        tick.set_fontweight("bold" if arm == chosen else "normal")
+
+
+def name(arm: str) -> str:
+    """Return an arm's name short and plain enough for an axis."""
+    plain = "".join(letter if letter.isprintable() else "·" for letter in arm)
+    return plain if len(plain) <= LONG else plain[: LONG - 1] + "…"
 
 
 def svg(ax: Any) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bestarm.answer.answer import behind
 from bestarm.answer.history import History, RaceStep, Sight
 from bestarm.errors import InputError
 from bestarm.study.driver import Driver, PolicyFailed
@@ -65,6 +66,5 @@ def _sight(state: StudyState, told: int, draws: int) -> Sight:
     evidence = evidence_of(state)
     belief = evidence.believed(draws, np.random.default_rng([state.seed, told]))
     leader = int(np.argmax(belief.mean))
-    behind = float(np.mean(belief.draws.max(axis=1) - belief.draws[:, leader]))
     arm = evidence.ids[int(np.flatnonzero(evidence.present)[leader])]
-    return Sight(told, arm, float(belief.chances[leader]), behind)
+    return Sight(told, arm, float(belief.chances[leader]), behind(belief, leader))
