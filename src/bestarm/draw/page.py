@@ -76,10 +76,15 @@ def safe(text: Any) -> Html:
     return text if isinstance(text, Html) else Html(escape(str(text).encode("utf-8", "replace").decode("utf-8")))
 
 
-def joined(pieces: Iterable[Any], tag: str = "", kind: str = "") -> Html:
-    """Return pieces one after another, each in a tag of its own where one is named."""
+def joined(pieces: Iterable[Any]) -> Html:
+    """Return pieces one after another."""
+    return Html("".join(map(safe, pieces)))
+
+
+def tagged(tag: str, *pieces: Any, kind: str = "") -> Html:
+    """Return pieces in a tag."""
     opened = f'<{tag} class="{kind}">' if kind else f"<{tag}>"
-    return Html("".join(f"{opened}{safe(piece)}</{tag}>" if tag else safe(piece) for piece in pieces))
+    return Html(f"{opened}{joined(pieces)}</{tag}>")
 
 
 def page(title: str, *pieces: str) -> str:
@@ -94,26 +99,26 @@ def page(title: str, *pieces: str) -> str:
 
 def head(title: str, answer: str = "", below: str = "") -> Html:
     """Return the beginning of a page: what it is about, the answer in large letters, a line or two."""
-    said = [joined([answer], "p", "answer")] if answer else []
-    return joined([joined([title], "h1"), *said, joined([below], "p", "sub")])
+    large = [tagged("p", answer, kind="answer")] if answer else []
+    return joined([tagged("h1", title), *large, tagged("p", below, kind="sub")])
 
 
 def section(title: str, note: str, *pieces: str) -> Html:
     """Return pieces under a heading and a note; nothing where all of them are empty."""
     if pieces and not any(pieces):
         return Html()
-    return joined([joined([title], "h2"), joined([note] if note else [], "p", "note"), *pieces])
+    return joined([tagged("h2", title), *([tagged("p", note, kind="note")] if note else []), *pieces])
 
 
 def warnings(sentences: Iterable[str]) -> Html:
     """Return what to be wary of."""
-    return joined(sentences, "p", "wary")
+    return joined(tagged("p", sentence, kind="wary") for sentence in sentences)
 
 
 def facts(pairs: Iterable[tuple[Any, str]]) -> Html:
     """Return short values in bold, each with what it is."""
-    cells = joined((joined([joined([value], "b"), joined([label], "span")]) for value, label in pairs), "div")
-    return joined([cells], "div", "facts")
+    cells = (tagged("div", tagged("b", value), tagged("span", label)) for value, label in pairs)
+    return tagged("div", *cells, kind="facts")
 
 
 def bar(share: float, label: str) -> Html:
@@ -124,43 +129,42 @@ def bar(share: float, label: str) -> Html:
 
 def strong(text: Any, kind: str = "") -> Html:
     """Return a text in bold; of a `kind`, "good" or "bad", in its colour."""
-    return joined([text], "b", kind)
+    return tagged("b", text, kind=kind)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], right: Collection[str] = ()) -> Html:
     """Return a table; the columns named in `right` are numbers."""
     kinds = ["n" if head in right else "" for head in heads]
 
-    def line(cells: Sequence[Any], tag: str) -> Html:
-        return joined(joined([cell], tag, kind) for cell, kind in zip(cells, kinds, strict=True))
+    def line(tag: str, cells: Sequence[Any]) -> Html:
+        return tagged("tr", *(tagged(tag, cell, kind=kind) for cell, kind in zip(cells, kinds, strict=True)))
 
-    body = joined((line(cells, "td") for cells in rows), "tr")
-    whole = joined([joined([joined([line(heads, "th")], "tr")], "thead"), joined([body], "tbody")])
-    return joined([joined([whole], "table")], "div", "wide")
+    body = tagged("tbody", *(line("td", cells) for cells in rows))
+    return tagged("div", tagged("table", tagged("thead", line("th", heads)), body), kind="wide")
 
 
 def drawing(svg: str, label: str, small: bool = False) -> Html:
     """Return a drawing that is part of the page; its label is for those who do not see it."""
     named = svg.replace("<svg", f'<svg role="img" aria-label="{safe(label)}"', 1)
-    return joined([Html(named)], "figure", "small" if small else "")
+    return tagged("figure", Html(named), kind="small" if small else "")
 
 
 def picture(png: bytes, label: str) -> Html:
     """Return a picture that is part of the page."""
     data = base64.b64encode(png).decode()
-    return joined([Html(f'<img alt="{safe(label)}" src="data:image/png;base64,{data}">')], "figure")
+    return tagged("figure", Html(f'<img alt="{safe(label)}" src="data:image/png;base64,{data}">'))
 
 
 def bullets(lines: Iterable[str]) -> Html:
     """Return a list."""
-    return joined([joined(lines, "li")], "ul")
+    return tagged("ul", *(tagged("li", line) for line in lines))
 
 
 def folded(summary: str, *pieces: str) -> Html:
     """Return pieces that are shown when they are asked for, and not on paper."""
-    return joined([joined([joined([summary], "summary"), *pieces])], "details")
+    return tagged("details", tagged("summary", summary), *pieces)
 
 
 def literal(text: str) -> Html:
     """Return a text as it is, spaces and lines included."""
-    return joined([text], "pre")
+    return tagged("pre", text)
