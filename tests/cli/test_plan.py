@@ -118,3 +118,21 @@ def test_a_study_can_be_planned_for(tmp_path):
     missing = CliRunner().invoke(main, ["plan", "--study-name", "assy", "--storage", place, "--gap", "1"])
     assert missing.exit_code == 1
     assert "assay" in missing.stderr
+
+
+def test_a_plan_is_for_the_direction_of_its_study(tmp_path):
+    import numpy as np
+
+    from bestarm import create_study
+
+    place, features = str(tmp_path / "log"), np.column_stack([np.ones(6), np.linspace(-1, 1, 6)])
+    create_study(features, 60, "gse-log-fwg", study_name="ads", storage=place, direction="minimize")
+    asked = ["--gap", "0.1", "--base", "0.9", "--replications", "50", "--seed", "1", "--jobs", "1", "-f", "json"]
+    done = CliRunner().invoke(main, ["plan", "--study-name", "ads", "--storage", place, *asked])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["about"]["direction"] == "minimize"
+    (tmp_path / "ads.csv").write_text("x\n" + "\n".join(map(str, features[:, 1].tolist())), encoding="utf-8")
+    more = ["--model", "logistic", "--intercept", "--minimize", "--policy", "gse-log-fwg", "--budget", "60"]
+    other = CliRunner().invoke(main, ["plan", str(tmp_path / "ads.csv"), *asked, *more])
+    assert other.exit_code == 0, other.output
+    assert json.loads(other.stdout)["curve"] == json.loads(done.stdout)["curve"]

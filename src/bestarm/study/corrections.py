@@ -17,7 +17,7 @@ from bestarm.study.trials import Trial, id_of
 
 FAR = 8.0  # robust deviations from which a value is worth a look
 ENOUGH = 8  # values without which nobody can say what is far
-NORMAL = 1.4826  # a normal's standard deviation over its median absolute deviation
+MAD = 1.4826  # a normal's standard deviation over its median absolute deviation
 
 What = Trial | str | int
 Whats = What | Iterable[What]
@@ -175,7 +175,7 @@ def outliers(state: StudyState) -> list[Result]:
     centre, within = np.median(middles), np.abs(values - middles[which])
     alone = times[which] == 1
     spreads = (np.abs(values - np.median(values)), np.abs(middles - centre), within[~alone])
-    reach = FAR * NORMAL * max(float(np.median(spread)) for spread in spreads if spread.size)
+    reach = FAR * MAD * max(float(np.median(spread)) for spread in spreads if spread.size)
     if not reach > 0:
         return []
     far = (np.abs(values - centre) > reach) & (alone | (within > reach))
