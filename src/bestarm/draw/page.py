@@ -49,7 +49,8 @@ td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums; overflow-wr
 td.n {{ white-space: nowrap; min-width: 0; }}
 figure {{ margin: 0; break-inside: avoid; }} figure.small {{ max-width: 32rem; }}
 svg {{ width: 100%; min-width: 36rem; height: auto; }} .small svg {{ min-width: 0; }}
-img {{ max-width: 100%; min-width: 36rem; }} @media (min-width: 76rem) {{ figure:has(img) {{ margin: 0 -7.5rem; }} }}
+img {{ max-width: 100%; min-width: 36rem; }}
+@media (min-width: 76rem) {{ figure:has(img) {{ margin: 0 -7.5rem; text-align: center; }} }}
 details {{ margin: 1rem 0; color: var(--soft); }} pre {{ white-space: pre-wrap; font-size: .8rem; }}
 @media (max-width: 30rem) {{
   body {{ margin-top: 1rem; }} table {{ font-size: .8rem; }} th, td {{ padding: .3rem .25rem; }}

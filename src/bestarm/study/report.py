@@ -195,11 +195,11 @@ def _table(assessment: Assessment) -> list[Html]:
     return [pages.section("All arms", "", first), *more]
 
 
-COLUMNS = ("results", "mean", "from", "to", "before shrinking", "chance of being best")
+COLUMNS = ("chance of being best", "mean", "from", "to", "before shrinking", "results")
 
 
 def _row(e: ArmEstimate) -> list[str]:
-    return [e.arm, f"{e.pulls:,}", *map(number, (e.corrected, e.low, e.high, e.value)), percent(e.chance)]
+    return [e.arm, percent(e.chance), *map(number, (e.corrected, e.low, e.high, e.value)), f"{e.pulls:,}"]
 
 
 def _again(state: StudyState) -> Html:
