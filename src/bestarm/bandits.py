@@ -62,8 +62,7 @@ class Bandit:
         xp = namespace(self.means)
         means = np.asarray(xp.take_along_axis(self.means, pulls.arms, axis=-1))
         noise = _moved(self.noise, np.asarray(pulls.arms))
-        sums, squares = noise.totals(means, np.asarray(pulls.times), rng)
-        return Totals(xp.asarray(sums), xp.asarray(squares))
+        return Totals(*(xp.asarray(part) for part in noise.totals(means, np.asarray(pulls.times), rng)))
 
     def regret(self, arm: Array) -> Array:
         """Return how much worse than the best `arm` is, `(...)`."""
@@ -98,20 +97,25 @@ class Bandit:
 class Tape:
     """Rewards drawn in advance: the j-th pull of arm i is the same number whoever asks.
 
-    `sums` and `squares` `(..., K, n + 1)` are running totals over the n rewards of each arm.
+    `sums` and `squares` `(..., K, n + 1)` are running totals over the n rewards of each arm, `off` and `scatter` those
+    of the rewards less their mean over the arm, where they are known.
     """
 
     features: Array
     sums: Array
     squares: Array
     noise_variance: float | None = None
+    off: Array | None = None
+    scatter: Array | None = None
 
     @classmethod
     def of(cls, features: Array, rewards: Any, noise_variance: float | None = None) -> "Tape":
         """Return the tape of `rewards` `(..., K, n)`."""
         start = np.zeros_like(rewards[..., :1])
-        sums, squares = (np.concatenate([start, np.cumsum(r, axis=-1)], axis=-1) for r in (rewards, rewards**2))
-        return cls(features, sums, squares, noise_variance)
+        off = rewards - np.mean(rewards, axis=-1, keepdims=True)
+        each = (rewards, rewards**2, off, off**2)
+        sums, squares, off, scatter = (np.concatenate([start, np.cumsum(r, axis=-1)], axis=-1) for r in each)
+        return cls(features, sums, squares, noise_variance, off, scatter)
 
     @classmethod
     def draw(cls, bandit: Bandit, length: int, rng: np.random.Generator) -> "Tape":
@@ -129,7 +133,15 @@ class Tape:
         def read(running: Any) -> Array:
             return xp.asarray(running[(*grid, arms, first + times)] - running[(*grid, arms, first)])
 
-        return Totals(read(self.sums), read(self.squares))
+        if self.off is None or self.scatter is None:
+            return Totals(read(self.sums), read(self.squares))
+        scatter = np.maximum(read(self.scatter) - read(self.off) ** 2 / np.maximum(times, 1), 0.0)
+        return Totals(read(self.sums), read(self.squares), scatter)
+
+    def replication(self, row: int) -> "Tape":
+        """Return the tape of one replication."""
+        parts = (self.features, self.sums, self.squares, self.noise_variance, self.off, self.scatter)
+        return Tape(*(part if part is None or isinstance(part, float) else part[row] for part in parts))
 
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -179,12 +191,14 @@ class Stream:
         first = np.ravel(taken)[where]
         if times.max(initial=0) <= 1:
             reward = self._rewards(where, first) * times
-            return Totals(reward.reshape(pulls.times.shape), (reward**2).reshape(pulls.times.shape))
+            return Totals(*(part.reshape(pulls.times.shape) for part in (reward, reward**2, np.zeros_like(reward))))
         slot = np.repeat(np.arange(times.size), times)
         within = np.arange(slot.size) - np.repeat(np.cumsum(times) - times, times)
         reward = self._rewards(where[slot], first[slot] + within)
         sums, squares = (np.bincount(slot, r, minlength=times.size) for r in (reward, reward**2))
-        return Totals(sums.reshape(pulls.times.shape), squares.reshape(pulls.times.shape))
+        off = reward - (sums / np.maximum(times, 1))[slot]
+        scatter = np.bincount(slot, off * off, minlength=times.size)
+        return Totals(*(part.reshape(pulls.times.shape) for part in (sums, squares, scatter)))
 
     def _rewards(self, where: Any, index: Any) -> Any:
         with np.errstate(over="ignore"):

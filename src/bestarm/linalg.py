@@ -165,7 +165,11 @@ def tally(pulls: Pulls, totals: Totals, arms: int) -> Tally:
     """Add up what pulls gave, by arm, each `(..., K)`; an arm may be named more than once."""
     xp = namespace(pulls.times)
     times = xp.astype(pulls.times, totals.sums.dtype)
-    return Tally(*(scatter(pulls.arms, values, arms) for values in (times, totals.sums, totals.squares)))
+    counts, sums, squares = (scatter(pulls.arms, values, arms) for values in (times, totals.sums, totals.squares))
+    means = sums / xp.maximum(counts, xp.ones_like(counts))
+    here = Tally(times, totals.sums, totals.squares, totals.scatter)
+    apart = here.residual(xp.take_along_axis(means, pulls.arms, axis=-1))
+    return Tally(counts, sums, squares, scatter(pulls.arms, apart, arms))
 
 
 def rank(coordinates: Array) -> Array:

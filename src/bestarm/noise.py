@@ -17,8 +17,8 @@ class Noise(Protocol):
     @property
     def variance(self) -> float | None: ...
 
-    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        """Return the sum of `times` rewards and the sum of their squares, in one draw each."""
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, ...]:
+        """Return the sum of `times` rewards and that of their squares, in one draw each; their scatter, if known."""
         ...
 
     def at(self, uniform: Any, means: Any, place: Any) -> Any:
@@ -36,10 +36,10 @@ class Gaussian:
 
     variance: float = 1.0
 
-    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, ...]:
         sums = times * means + np.sqrt(times * self.variance) * rng.standard_normal(times.shape)
         scatter = 2 * self.variance * rng.standard_gamma(np.maximum(times - 1, 0) / 2)
-        return sums, scatter + sums**2 / np.maximum(times, 1)
+        return sums, scatter + sums**2 / np.maximum(times, 1), scatter
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         noise = rng.standard_normal((*means.shape, count))
@@ -125,9 +125,9 @@ class Shifted:
     def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
         return self.noise.at(uniform, means + self.by, place) - self.by
 
-    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        sums, squares = self.noise.totals(means + self.by, times, rng)
-        return sums - self.by * times, squares - 2 * self.by * sums + self.by**2 * times
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, ...]:
+        sums, squares, *scatter = self.noise.totals(means + self.by, times, rng)
+        return sums - self.by * times, squares - 2 * self.by * sums + self.by**2 * times, *scatter
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         return self.noise.rewards(means + self.by, count, rng) - self.by
@@ -183,10 +183,10 @@ class Uneven:
     def variance(self) -> float | None:
         return float(np.mean(self.variances))
 
-    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, ...]:
         sums = times * means + np.sqrt(times * self.variances) * rng.standard_normal(times.shape)
         scatter = 2 * self.variances * rng.standard_gamma(np.maximum(times - 1, 0) / 2)
-        return sums, scatter + sums**2 / np.maximum(times, 1)
+        return sums, scatter + sums**2 / np.maximum(times, 1), scatter
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         noise = rng.standard_normal((*means.shape, count))
@@ -222,13 +222,13 @@ class StudentT:
         """What Student's t is multiplied by: its own variance is ν / (ν − 2)."""
         return float(np.sqrt(self.variance * (self.freedom - 2) / self.freedom))
 
-    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-        sums = np.zeros(times.shape)
-        squares = np.zeros(times.shape)
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, ...]:
+        sums, squares, off, scatter = (np.zeros(times.shape) for _ in range(4))
         for j in range(int(times.max(initial=0))):  # a sum of t has no short law
-            reward = (means + self.scale * rng.standard_t(self.freedom, times.shape)) * (j < times)
-            sums, squares = sums + reward, squares + reward**2
-        return sums, squares
+            noise = self.scale * rng.standard_t(self.freedom, times.shape)
+            reward, noise = (values * (j < times) for values in (means + noise, noise))
+            sums, squares, off, scatter = sums + reward, squares + reward**2, off + noise, scatter + noise**2
+        return sums, squares, scatter - off**2 / np.maximum(times, 1)
 
     def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
         return means[..., None] + self.scale * rng.standard_t(self.freedom, (*means.shape, count))

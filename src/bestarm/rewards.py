@@ -48,12 +48,12 @@ class Rewards:
         except RewardError as error:
             raise RewardError(f"{error} ({reward:g})") from None
 
-    def totals(self, count: Any, sums: Any, squares: Any) -> tuple[Any, Any]:
-        """Return sums and squares of `count` rewards as what is maximised: Σ (a − y) and Σ (a − y)²."""
+    def turned(self, tally: Tally) -> Tally:
+        """Return sums and squares of rewards as what is maximised: Σ (a − y) and Σ (a − y)²; they scatter as before."""
         if self.goal.sign > 0:
-            return sums, squares
-        a = self._about
-        return a * count - sums, a * a * count - 2 * a * sums + squares
+            return tally
+        a, n, sums = self._about, tally.counts, tally.sums
+        return Tally(n, a * n - sums, a * a * n - 2 * a * sums + tally.squares, tally.within)
 
     @property
     def _about(self) -> float:

@@ -246,8 +246,8 @@ def _agrees_with_itself(policy: Any, world: World, replications: int) -> None:
     except Exception as error:
         raise AssertionError(f"{law}; in a batch it raised {type(error).__name__}: {error}") from error
     for row in range(replications):
-        single = Tape(tape.features[row], tape.sums[row], tape.squares[row], tape.noise_variance)
-        alone = follow(policy, single, budget, partial(_draws, replications=replications, row=row), "alone")
+        draws = partial(_draws, replications=replications, row=row)
+        alone = follow(policy, tape.replication(row), budget, draws, "alone")
         arms = f"{together.arms[-1][row]}, and {alone.arms[-1]} alone"
         _must(together.arms[-1][row] == alone.arms[-1], law, f"replication {row} recommends {arms}")
         pulls = f"{together.counts[row]}, and {alone.counts} alone"

@@ -17,10 +17,12 @@ def fresh(place=None, **settings):
 def test_moments_are_those_of_the_rewards(rng):
     rewards = rng.standard_normal(7)
     several = {"mean": rewards.mean(), "sd": rewards.std(ddof=1), "n": 7}
-    assert moments(several) == pytest.approx((7, rewards.sum(), (rewards**2).sum()))
+    assert moments(several) == pytest.approx((7, rewards.sum(), (rewards**2).sum(), 7 * rewards.var()))
+    totals = {"sum": rewards.sum(), "squares": (rewards**2).sum(), "n": 7}
+    assert moments(totals) == pytest.approx(moments(several))
     won = (rewards > 0).astype(float)
-    assert moments({"successes": won.sum(), "n": 7}) == (7, won.sum(), (won**2).sum())
-    assert moments({"value": -2.0}) == (1, -2.0, 4.0)
+    assert moments({"successes": won.sum(), "n": 7}) == pytest.approx((7, won.sum(), (won**2).sum(), 7 * won.var()))
+    assert moments({"value": -2.0}) == (1, -2.0, 4.0, 0.0)
 
 
 @pytest.mark.parametrize("model", ["linear", "logistic", "poisson", "means", None])

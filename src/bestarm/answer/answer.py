@@ -16,7 +16,7 @@ from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
 from bestarm.models.means import Means
-from bestarm.models.posterior import Posterior, deviation
+from bestarm.models.posterior import ROUNDING, Posterior, deviation
 from bestarm.rewards import Rewards
 
 ROOM = 40_000_000  # draws times arms that are held at once
@@ -283,7 +283,7 @@ def _difference(
 ) -> tuple[str, ...]:
     """Say that policy and data differ, unless the two arms are as good as equal."""
     ahead = float(belief.mean[leader] - belief.mean[theirs])
-    if leader == theirs or ahead <= 1e-9 * max(deviation(belief.draws), abs(float(belief.mean[leader]))):
+    if leader == theirs or ahead <= max(1e-9 * deviation(belief.draws), ROUNDING * abs(float(belief.mean[leader]))):
         return ()
     policy, data = estimates[theirs], estimates[leader]
     odds = f"their chances of being best are {percent(policy.chance)} and {percent(data.chance)}"

@@ -32,7 +32,8 @@ class Rows:
     def pull(self, pulls: Pulls, taken: Array, rng: Any) -> Totals:
         asked = zip(self.worlds, pulls.arms, pulls.times, taken, strict=True)
         found = [world.pull(Pulls(arms, times), before, rng) for world, arms, times, before in asked]
-        return Totals(np.stack([one.sums for one in found]), np.stack([one.squares for one in found]))
+        known = [(one.sums, one.squares, one.scatter) for one in found]
+        return Totals(*(np.stack(part) for part in zip(*known, strict=True) if not any(one is None for one in part)))
 
 
 @dataclass(frozen=True, eq=False)

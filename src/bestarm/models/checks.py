@@ -40,16 +40,16 @@ def scatter_of_means(rank: int, fit: Array, tally: Tally, noise_variance: float 
     free, repeats = int(pulled.sum()) - rank, float(np.sum(counts - 1))
     if free < 1:
         return FitCheck("cannot be checked: no more arms were measured than there are coefficients")
-    seen = float(tally.squares.sum())
+    about, seen = float(tally.residual(tally.level).sum()), float(tally.squares.sum())
     lack = float(np.sum(counts * (sums / counts - fit[pulled]) ** 2))
-    if lack <= 1e-12 * seen:
+    if lack <= max(1e-12 * about, 1e-24 * seen):  # rounding
         return FitCheck(f"the {int(pulled.sum())} arms measured lie on the model", 0.0, 1.0)
     if noise_variance is not None and noise_variance > 0:
         p = float(chdtrc(free, lack / noise_variance))
         return FitCheck(f"χ² = {lack / noise_variance:.3g} on {_degrees(free)}", lack / noise_variance, p)
     if repeats < 1:
         return FitCheck("cannot be checked: no arm was measured twice and the noise is unknown")
-    pure = max(float(np.sum(tally.squares[pulled] - sums**2 / counts)), 1e-14 * seen)
+    pure = max(float(tally.within.sum()), 1e-14 * (about + lack))
     ratio = (lack / free) / (pure / repeats)  # Eq. 1
     return FitCheck(
         f"F = {ratio:.3g} on {free} and {repeats:.0f} degrees of freedom", ratio, float(fdtrc(free, repeats, ratio))

@@ -1,7 +1,7 @@
 """Linear rewards, fitted by least squares on per-arm counts n and sums S.
 
 θ = V⁻¹ b, V = Σ_i n_i x_i x_i', b = Σ_i x_i S_i; μ_i = x_i'θ                     (1)
-σ² = Σ_i (Σ_j y_ij² − 2 μ_i S_i + n_i μ_i²) / (Σ_i n_i − rank)                    (2)
+σ² = Σ_i (W_i + n_i (ȳ_i − μ_i)²) / (Σ_i n_i − rank), W_i the scatter within arm i (2)
 """
 
 from dataclasses import dataclass
@@ -81,8 +81,6 @@ class Linear(LawModel):
 
 def noise_of(candidates: Candidates, tally: Tally, fit: Fit) -> Array:
     """Return σ² `(..., 1)` by what a fit leaves, infinite where nothing is left over to tell.   Eq. 2"""
-    square = tally.squares - 2 * fit.mean * tally.sums + fit.mean**2 * tally.counts
     freedom = np.sum(tally.counts, axis=-1) - rank(candidates.coordinates)
-    total = np.sum(square, axis=-1)
-    total = np.where(total > 0, total, 0.0)  # a perfect fit may round to less than nothing
+    total = np.sum(tally.residual(fit.mean), axis=-1)
     return np.where(freedom > 0, total / np.where(freedom > 0, freedom, 1.0), np.inf)[..., None]

@@ -29,9 +29,8 @@ class Means(Model):
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
         scale: Any = noise_variance
         if noise_variance is None:
-            within = tally.squares - tally.sums * fit.mean
             freedom = np.maximum(tally.counts - 1, 0.0)
-            scale = _ratio(np.sum(within, axis=-1), np.sum(freedom, axis=-1))[..., None]
+            scale = _ratio(np.sum(tally.within, axis=-1), np.sum(freedom, axis=-1))[..., None]
         return np.sqrt(_ratio(scale * np.ones_like(tally.counts), tally.counts))
 
     def posterior(

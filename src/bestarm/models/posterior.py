@@ -36,6 +36,7 @@ Draws: TypeAlias = tuple[Any, Any]  # of the means of all arms (n, K), and their
 SHIFT = 0.9  # the features allow a shift if they explain this share of the constant
 FREE = 5.0  # standard deviation of a shift of the predictor, in a generalized linear model: hardly a limit
 LEAST = 2  # degrees of freedom of the noise; repeats that give fewer are filled up with the scatter of all values
+ROUNDING = 1e-14  # of a mean: what it may be off by
 WORTH = 0.1  # weights must leave the worth of this share of the draws, or they are not used
 LARGE = 300  # with more coefficients than this a coarser grid must do
 
@@ -52,7 +53,7 @@ class Posterior:
     def chances(self) -> Any:
         """The probability of being best, by arm; ties, such as of arms with the same features, are shared."""
         top = self.draws.max(axis=1, keepdims=True)
-        best = self.draws >= top - 1e-9 * np.maximum(np.abs(top), deviation(self.draws))
+        best = self.draws >= top - np.maximum(ROUNDING * np.abs(top), 1e-9 * deviation(self.draws))
         return (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
 
     def among(self, arms: Any) -> "Posterior":
@@ -72,7 +73,7 @@ def deviation(values: Any) -> float:
 
 def as_floats(tally: Tally) -> Tally:
     """Return the same in floating point."""
-    return Tally(*(np.asarray(a, dtype=np.float64) for a in (tally.counts, tally.sums, tally.squares)))
+    return tally.each(lambda part: np.asarray(part, dtype=np.float64))
 
 
 def noise_words(noise_variance: float | None) -> str:
@@ -95,6 +96,11 @@ class Effects:
     @property
     def rank(self) -> int:
         return int(self.rows.shape[1])
+
+    @property
+    def level(self) -> bool:
+        """Whether coefficients can move all arms by exactly the same."""
+        return bool(np.abs(self.rows @ self.shift - 1).max(initial=0) < 1e-9)
 
     @classmethod
     def of(cls, features: Any) -> "Effects":
@@ -162,9 +168,9 @@ class _Diagonal:
         return max(0.0, LEAST - max(self.total - np.count_nonzero(self.v), 0))
 
     @classmethod
-    def of(cls, effects: Effects | None, counts: Any, sums: Any, squares: Any) -> "_Diagonal":
-        total, seen = float(counts.sum()), float(squares.sum())
-        rough = rough_variance(total, float(sums.sum()), seen)
+    def of(cls, effects: Effects | None, tally: Tally) -> "_Diagonal":
+        counts, sums = tally.counts, tally.sums
+        total, rough = float(counts.sum()), rough_variance(tally)
         if effects is None:
             found = cls(None, counts, sums, np.ones_like(sums), 1.0, total, 0.0, rough)
         else:
@@ -172,7 +178,7 @@ class _Diagonal:
             values, w = np.linalg.eigh(x.T @ (x * counts[:, None]))
             v = np.where(values > 1e-12 * values.max(initial=0), values, 0.0)
             found = cls(x @ w, v, w.T @ (x.T @ sums), w.T @ effects.shift, effects.size, total, 0.0, rough)
-        rest = seen - float(np.sum(found.v * found.e**2))
+        rest = float(tally.squares.sum()) - float(np.sum(found.v * found.e**2))
         return replace(found, rest=max(rest, 1e-14 * max(total, 1.0)))
 
     def spreads(self, noise: float | None) -> tuple[Any, Any]:
@@ -184,8 +190,11 @@ class _Diagonal:
 
 def normal(effects: Effects | None, tally: Tally, noise_variance: float | None, draws: int, rng: Any) -> Draws:
     """Return draws of the means and their mean, for normal rewards; no effects: each arm by itself."""
-    rng, unit = np.random.default_rng(rng), unit_of(tally)
-    d = _Diagonal.of(effects, tally.counts, tally.sums / unit, tally.squares / unit / unit)
+    rng = np.random.default_rng(rng)
+    movable = (effects is None or effects.level) and tally.counts.sum() > 1  # of a single value, size tells the noise
+    level = tally.level if movable else 0.0
+    unit = unit_of(tally, level)
+    d = _Diagonal.of(effects, tally.about(level).scaled(unit))
     noise = None if noise_variance is None else float(np.clip(noise_variance / unit / unit, 1e-14, 1e200))
     spread, log_weight = d.spreads(noise)
     lam = (spread**2 / d.size)[:, None]  # λ
@@ -208,32 +217,38 @@ def normal(effects: Effects | None, tally: Tally, noise_variance: float | None, 
     gamma += np.sqrt(variance[:, None] * (lam / narrow)[at]) * rng.standard_normal(gamma.shape)  # Eq. 6
     mean = chance @ ((lam * d.b + m_hat[:, None] * d.a) / narrow)
     if d.basis is None:
-        return unit * gamma, unit * mean
-    return unit * (gamma @ d.basis.T), unit * (d.basis @ mean)
+        return level + unit * gamma, level + unit * mean
+    return level + unit * (gamma @ d.basis.T), level + unit * (d.basis @ mean)
 
 
-def unit_of(tally: Tally) -> float:
-    """Return a unit in which the values are near one."""
-    largest = np.max(np.abs(tally.sums) / np.maximum(tally.counts, 1), initial=0)
-    size = max(float(np.sqrt(tally.squares.sum() / max(tally.counts.sum(), 1))), float(largest))
+def unit_of(tally: Tally, level: Any) -> float:
+    """Return a unit in which values less a level are near one; those all the same are near one themselves."""
+    apart, whole = _size(tally.about(level)), _size(tally)
+    size = apart if apart > ROUNDING * whole else whole
     return size if size > 0 and np.isfinite(size) else 1.0
 
 
-def rough_variance(total: float, sums: float, squares: float) -> float:
+def _size(tally: Tally) -> float:
+    largest = np.max(np.abs(tally.means), initial=0)
+    return max(float(np.sqrt(tally.squares.sum() / max(tally.counts.sum(), 1))), float(largest))
+
+
+def rough_variance(tally: Tally) -> float:
     """Return the variance of all values about their mean; of a single one, its square."""
+    total, squares = float(tally.counts.sum()), float(tally.squares.sum())
     if total < 2:
-        return max(float(squares), 1e-12)
-    return max(float(squares - sums**2 / total) / (total - 1), 1e-12 * float(squares) / total, 1e-14)
+        return max(squares, 1e-12)
+    about = float(tally.residual(tally.level).sum())
+    return max(about / (total - 1), ROUNDING**2 * squares / total, 1e-14)
 
 
 def noise_of_repeats(tally: Tally) -> float:
     """Return the noise variance by the scatter of repeats of the same arm, and of all values where those are few."""
     pulled = tally.counts > 0
-    n, sums, squares = (a[pulled] for a in (tally.counts, tally.sums, tally.squares))
-    total, free = float(n.sum()), float(np.sum(n - 1))
-    extra, rough = max(0.0, LEAST - free), rough_variance(total, float(sums.sum()), float(squares.sum()))
-    within = float(np.maximum(squares - sums**2 / np.maximum(n, 1), 0).sum())
-    return max((within + extra * rough) / (free + extra), 1e-14 * max(float(squares.sum()), 1e-200))
+    free = float(np.sum(tally.counts[pulled] - 1))
+    extra, rough = max(0.0, LEAST - free), rough_variance(tally)
+    about = float(tally.residual(tally.level).sum())
+    return max((float(tally.within.sum()) + extra * rough) / (free + extra), 1e-14 * max(about, 1e-200))
 
 
 # other laws

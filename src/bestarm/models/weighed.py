@@ -62,8 +62,8 @@ class Weighed(Model):
         binomial.
         """
         rng, tally = np.random.default_rng(rng), as_floats(tally)
-        unit = 1.0 if binary(tally)[0] else unit_of(tally)
-        known = Tally(tally.counts, tally.sums / unit, tally.squares / unit / unit)
+        unit = 1.0 if binary(tally)[0] else unit_of(tally, tally.level)
+        known = tally.scaled(unit)
         mixture, odds = self.read(Candidates.of(np.asarray(features, dtype=np.float64)), known)
         chance, at = choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
         told = None if noise_variance is None or odds is not None else noise_variance / unit / unit
@@ -107,8 +107,7 @@ def _variances(left: Any, known: Tally, told: float | None, odds: Odds | None, c
     """Return draws of the noise variance: as `told`, else what a hypothesis has `left` over a χ² variable."""
     if told is not None:
         return np.full(count, np.clip(told, 1e-14, 1e200))
-    total, sums, squares = (float(a.sum()) for a in (known.counts, known.sums, known.squares))
-    freedom = max(total - 1, 0.0)
+    freedom = max(float(known.counts.sum()) - 1, 0.0)
     extra = max(0.0, LEAST - freedom)
-    rough = rough_variance(total, sums, squares) if odds is None else BINOMIAL
+    rough = rough_variance(known) if odds is None else BINOMIAL
     return (freedom * max(float(left), 1e-14) + extra * rough) / rng.chisquare(freedom + extra, count)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
-from bestarm.linalg import Candidates, accumulate, pick
+from bestarm.linalg import Candidates, pick, tally
 from bestarm.models.means import Means
 from bestarm.policies.choices import put
 from bestarm.policies.radii import known_noise
@@ -57,9 +57,7 @@ class SampleMeans:
 
     def after(self, pulls: Pulls, totals: Totals) -> "SampleMeans":
         """Return what is known after `pulls` gave `totals`."""
-        news = (pulls.times.astype(totals.sums.dtype), totals.sums, totals.squares)
-        before = (self.tally.counts, self.tally.sums, self.tally.squares)
-        return SampleMeans(Tally(*(accumulate(b.copy(), pulls.arms, n) for b, n in zip(before, news, strict=True))))
+        return SampleMeans(self.tally + tally(pulls, totals, self.counts.shape[-1]))
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,7 @@ class SampleVariances:
 
     def variances(self, problem: Problem, tally: Tally) -> Array:
         one = np.ones_like(tally.counts)
-        square = tally.squares - tally.sums**2 / np.maximum(tally.counts, one)
-        square = np.maximum(square, np.zeros_like(square))
+        square = tally.within
         freedom = np.maximum(tally.counts - 1, np.zeros_like(one))
         total = np.maximum(np.sum(freedom, axis=-1, keepdims=True), np.ones_like(one[..., :1]))
         pooled = np.sum(square, axis=-1, keepdims=True) / total

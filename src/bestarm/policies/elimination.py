@@ -248,4 +248,4 @@ def _everyone(problem: Problem) -> Array:
 def _among(known: Tally, arms: Array) -> Tally:
     if arms.shape[-1] == known.sums.shape[-1]:
         return known
-    return Tally(*(np.take_along_axis(part, arms, axis=-1) for part in (known.counts, known.sums, known.squares)))
+    return known.each(lambda part: np.take_along_axis(part, arms, axis=-1))

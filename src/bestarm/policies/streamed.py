@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from bestarm.core import Array, Estimates, Problem, Pulls, Random, Standing, Totals, namespace, whole_budget
+from bestarm.core import Array, Estimates, Problem, Pulls, Random, Standing, Tally, Totals, namespace, whole_budget
 from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.many import Sparse
 from bestarm.designs.newton import Floats
@@ -206,7 +206,7 @@ class _Line:
         scale = state.problem.noise_variance
         if scale is None:
             mean = z @ along
-            square = max(float(np.sum(totals.squares - 2 * mean * totals.sums + mean**2 * times)), 0.0)
+            square = float(Tally(times, totals.sums, totals.squares, totals.scatter).residual(mean).sum())
             freedom = float(times.sum()) - z.shape[1]
             scale = square / freedom if freedom > 0 else np.inf
         return cls(T @ along, T, inverse, float(scale))

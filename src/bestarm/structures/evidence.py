@@ -39,9 +39,7 @@ class Data:
     @classmethod
     def of(cls, known: Tally, bases: dict[str, Base]) -> "Data":
         """Return the data of a tally `(..., K)`."""
-        means = known.sums / np.maximum(known.counts, 1.0)
-        within = np.maximum(np.sum(known.squares - known.sums * means, axis=-1), 0.0)
-        return cls(known.counts, means, within, known.squares.sum(axis=-1), bases)
+        return cls(known.counts, known.means, known.within.sum(axis=-1), known.squares.sum(axis=-1), bases)
 
     @cached_property
     def pulls(self) -> Array:
@@ -49,10 +47,14 @@ class Data:
         return self.counts.sum(axis=-1)
 
     @cached_property
+    def level(self) -> Array:
+        """The mean of all rewards, `(...)`."""
+        return np.sum(self.counts * self.means, axis=-1) / np.maximum(self.pulls, 1.0)
+
+    @cached_property
     def centred(self) -> Array:
         """The means `(..., K)` of arms less that of all rewards."""
-        total = np.sum(self.counts * self.means, axis=-1)
-        return self.means - (total / np.maximum(self.pulls, 1.0))[..., None]
+        return self.means - self.level[..., None]
 
     def floor(self, intercept: bool) -> Array:
         """Return the least `(...)` the sum of squares left counts as, in proportion to what there was to explain."""

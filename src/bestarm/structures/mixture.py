@@ -130,7 +130,7 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
     Separate means have at least `hedge` times the weight of nonlinear kinds: smoothness that served so far may fail
     for the one arm that matters. Beyond `many` arms only those pulled are looked at.
     """
-    known = Tally(*(a.reshape(-1, a.shape[-1]) for a in (known.counts, known.sums, known.squares)))
+    known = known.each(lambda a: a.reshape(-1, a.shape[-1]))
     bases = flattened(made.bases)
     made = Structures(bases, tuple(_flat(h) for h in made.of(kinds).hypotheses))
     data = _of_pulled(known, bases, many)
@@ -191,8 +191,7 @@ def _of_pulled(known: Tally, bases: dict[str, Base], many: int) -> Data:
     if known.counts.shape[-1] <= many:
         return Data.of(known, bases)
     arms = pulled(known.counts)
-    parts = (known.counts, known.sums, known.squares)
-    return Data.of(Tally(*(np.take_along_axis(a, arms, axis=-1) for a in parts)), of_rows(bases, arms))
+    return Data.of(known.each(lambda a: np.take_along_axis(a, arms, axis=-1)), of_rows(bases, arms))
 
 
 def pulled(counts: Array) -> Array:

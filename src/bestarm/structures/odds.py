@@ -62,10 +62,9 @@ class Odds:
 
     def tally(self, known: Tally) -> Tally:
         """Return what is known of all arms `(..., K)`, read this way."""
-        y = known.sums / np.maximum(known.counts, 1.0)
-        within = np.maximum(known.squares - known.sums * y, 0.0) * self.share * self.slope * self.slope
-        N, z = known.counts * self.share, self.middle + self.slope * y
-        return Tally(N, N * z, within + N * z * z)
+        within = known.within * self.share * self.slope * self.slope
+        N, z = known.counts * self.share, self.middle + self.slope * known.means
+        return Tally(N, N * z, within + N * z * z, within)
 
 
 def binary(known: Tally) -> tuple[Array, Array]:

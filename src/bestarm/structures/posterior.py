@@ -7,7 +7,8 @@ of docs/algorithms/auto.md),
 
     f ~ N(m, σ² C),    m = (1 − κ) y + κ (Φb + μh),    C = κ (ΦAΦ' + ω h h') κ + diag(κτ).
 
-Without an intercept μ and ω are 0. Sums are over the arms the data are of; m and C may be of others.
+Without an intercept μ and ω are 0; with one, y is less the mean of all rewards, and m more by it. Sums are over the
+arms the data are of; m and C may be of others.
 """
 
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ class HypothesisPosterior:
     b: Array | None  # (..., p)
     mu: Array  # (...)
     omega: Array  # (...)
+    level: Array  # that the means y are taken less of, (...): what is large in them must not round what is small
     term: "Term | None" = None
 
     def arms(self, bases: dict[str, Base], counts: Array, means: Array, own: Array) -> "Outlook":
@@ -48,8 +50,8 @@ class HypothesisPosterior:
             smooth = smooth + matvec(beside, self.term.mean)
             Phi = beside if Phi is None else np.concat([Phi, beside], axis=-1)
             A = self.term.covariance if A is None else _blocks(A, self.term.covariance)
-        kappa = 1 / (1 + counts * own)
-        m = (1 - kappa) * means + kappa * (smooth + self.mu[..., None] * h)  # Eq. 5
+        kappa, level = 1 / (1 + counts * own), self.level[..., None]
+        m = level + (1 - kappa) * (means - level) + kappa * (smooth + self.mu[..., None] * h)  # Eq. 5
         return Outlook(m, Phi, A, h, self.omega, kappa, own * kappa)
 
     def bounds(self, bases: dict[str, Base], counts: Array, means: Array, own: Array) -> tuple[Array, Array]:
@@ -80,8 +82,8 @@ class HypothesisPosterior:
             squared = squared + (rest * root * root)[..., None] * base.squared  # Eq. 12
             deviation = deviation + np.sqrt(np.maximum(squared, 0.0))
         h = 1 - tilt
-        kappa = 1 / (1 + counts * own)
-        m = (1 - kappa) * means + kappa * (smooth + self.mu[..., None] * h)
+        kappa, level = 1 / (1 + counts * own), self.level[..., None]
+        m = level + (1 - kappa) * (means - level) + kappa * (smooth + self.mu[..., None] * h)
         total = self.omega[..., None] * h * h + deviation * deviation
         return m, kappa * kappa * total + own * kappa
 
@@ -168,7 +170,7 @@ def posterior(
 
     Where one of many terms counts, it is the normal distribution with the mean and covariance of the mixture over them.
     """
-    y = data.means
+    y, level = (data.centred, data.level) if intercept else (data.means, np.zeros_like(data.within))
     n = data.counts / (1 + data.counts * own)
     roots = tuple(np.sqrt(c) for c in scales)
     A, a, b, Phi, Phi_n = None, None, None, None, None
@@ -183,7 +185,7 @@ def posterior(
     information = np.sum(n * h, axis=-1) + 1e-9
     if intercept:
         mu, omega = np.sum(n * (y - smooth), axis=-1) / information, 1 / information
-    found = HypothesisPosterior(names, roots, A, a, b, mu, omega)
+    found = HypothesisPosterior(names, roots, A, a, b, mu, omega, level)
     if term is None or size is None:
         return found
     t = data.bases[term].features

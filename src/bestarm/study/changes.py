@@ -14,8 +14,7 @@ def amend(state: StudyState, record: Record) -> None:
     sets = {}
     for one in record["results"]:
         name = one["trial"] if "trial" in one else ranges(one["trials"])[0] if "trials" in one else one["id"]
-        count, total, squares = totals_of(one)
-        sets[_find(state, name).name] = {"count": count, "sum": total, "squares": squares}
+        sets[_find(state, name).name] = dict(zip(("count", "sum", "squares", "scatter"), totals_of(one), strict=True))
     _change(state, "amend", sets, record)
 
 

@@ -111,13 +111,12 @@ def _check(state: StudyState, result: Result, label: str) -> None:
 
 def _said(result: Result) -> Record:
     """Return what came out, as a record has it."""
-    count, mean = result.count, result.sum / result.count
+    count = result.count
     if count == 1:
         return {"value": result.sum}
     if result.sum == result.squares and result.sum == int(result.sum):
         return {"n": count, "successes": int(result.sum)}
-    spread = max(result.squares - count * mean * mean, 0.0)
-    return {"n": count, "mean": mean, "sd": math.sqrt(spread / (count - 1))}
+    return {"n": count, "mean": result.sum / count, "sd": math.sqrt(result.scatter / (count - 1))}
 
 
 def _is_old(log: Log) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from bestarm.core import Problem, Pulls, Standing, Totals, policy_of
 from bestarm.errors import BudgetError, InputError
+from bestarm.linalg import tally
 from bestarm.policies.streamed import BigProblem
 from bestarm.study.limits import LARGEST
 from bestarm.study.parts import absence
@@ -180,13 +181,14 @@ def answers(study: StudyState, one: StudyRound) -> tuple[Pulls, Totals] | None:
     """Return what answered a round, in the order of arms, turned so that larger is better; None if nothing did."""
     rows = study.rows is not None  # which are their own places
     where: Any = study.epoch_arms if rows else {arm: place for place, arm in enumerate(study.epoch_arms)}
-    found: dict[int, list[float]] = {}
-    for result in (study.results[name] for name in one.results):
-        if not result.excluded and result.arm in where:
-            mine = found.setdefault(where[result.arm], [0.0, 0.0, 0.0])
-            for i, number in enumerate((result.count, result.sum, result.squares)):
-                mine[i] += number
-    if not found:
+    told = [
+        (where[result.arm], result.count, result.sum, result.squares, result.scatter)
+        for result in (study.results[name] for name in one.results)
+        if not result.excluded and result.arm in where
+    ]
+    if not told:
         return None
-    arms, count, sums, squares = np.array([[arm, *found[arm]] for arm in sorted(found)], dtype=np.float64).T
-    return Pulls(arms.astype(np.int64), count.astype(np.int64)), Totals(*study.rewards.totals(count, sums, squares))
+    every, count, *totals = np.array(told, dtype=np.float64).T
+    arms, place = np.unique(every.astype(np.int64), return_inverse=True)
+    known = study.rewards.turned(tally(Pulls(place, count), Totals(*totals), len(arms)))
+    return Pulls(arms, known.counts.astype(np.int64)), Totals(known.sums, known.squares, known.within)

@@ -109,10 +109,8 @@ def _noise(found: Evidence) -> float | None:
     if found.noise_variance is not None:
         return found.noise_variance
     known = found.known
-    counts = np.maximum(known.counts, 1)
-    freedom = float(np.sum(counts - 1))
-    scatter = float(np.sum(known.squares - known.sums**2 / counts))
-    return scatter / freedom if freedom > 0 else None
+    freedom = float(np.sum(np.maximum(known.counts - 1, 0)))
+    return float(known.within.sum()) / freedom if freedom > 0 else None
 
 
 def _policy_arm(study: "Study", state: StudyState) -> tuple[int | None, tuple[str, ...]]:

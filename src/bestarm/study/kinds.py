@@ -126,10 +126,13 @@ def _tell_one(state: StudyState, record: Record, trial: int, arm: int, value: fl
     if where >= 0:
         state.history[where].results.append(trial)
     square, when, source = value * value, float(record["time"]), record.get("source", "")
-    mine = (trial, arm, 1, value, square, state.records, when, source, where, (), "", False, (), None, None)
+    mine = (trial, arm, 1, value, square, state.records, when, source, where, (), "", False, (), None, None, 0.0)
     state.results[trial] = _made(Result, mine)
+    if before := state.counts[arm]:  # as `StudyState.count` does for several
+        apart = value - state.sums[arm] / before
+        state.scatters[arm] += before / (before + 1) * apart * apart
     state.total += 1
-    state.counts[arm] += 1
+    state.counts[arm] = before + 1
     state.sums[arm] += value
     state.squares[arm] += square
 
@@ -160,14 +163,17 @@ def _tell_other(state: StudyState, record: Record, one: Record, file: str) -> in
     name = trials[0] if trials else str(one["id"])
     if any(trial in state.results for trial in trials) or name in state.results:
         return name  # an observation counts once, alone or within a sum
-    totals = totals_of(one)
+    count, total, squares, scatter = totals_of(one)
     answers = [_answer(state, trial, arm) for trial in trials]
     where = max(answers, default=-1)
     if where >= 0:
         state.history[where].results.append(name)
     several = tuple(trials) if len(trials) > 1 else ()
     stamp = state.records, float(record["time"]), record.get("source", "")
-    result = Result(name, arm, *totals, *stamp, where, several, file, block=one.get("block"), cost=one.get("cost"))
+    result = Result(
+        name, arm, count, total, squares, *stamp, where, several, file,
+        block=one.get("block"), cost=one.get("cost"), scatter=scatter,
+    )  # fmt: skip
     state.results.update(dict.fromkeys(trials or [name], result))
     state.count(result)
     if result.cost is not None:

@@ -169,11 +169,11 @@ def _measured(state: StudyState) -> list[tuple[float, ...]]:
     known = found.known
     fit = model.fit(Candidates.of(found.features), known)
     pulled = known.counts > 0
-    counts, sums, squares = known.counts[pulled], known.sums[pulled], known.squares[pulled]
-    within, freedom = np.maximum(squares - sums**2 / counts, 0).sum(), (counts - 1).sum()
+    counts, seen = known.counts[pulled], known.means[pulled]
+    within, freedom = known.within.sum(), (counts - 1).sum()
     variance = state.noise_variance if state.noise_variance is not None else within / freedom if freedom > 0 else np.nan
     variance = law.variance_at(law.near(fit.score[pulled]), variance)
-    reach, seen = NORMAL * np.sqrt(variance / counts), sums / counts
+    reach = NORMAL * np.sqrt(variance / counts)
     ends = np.sort(natural(np.clip([seen - reach, seen + reach], *law.limits)), axis=0)
     rows = np.stack([natural(fit.mean[pulled]), natural(seen), *ends], axis=1)
     return [tuple(row) for row in rows[np.argsort(-counts)][:200].tolist()]

@@ -244,7 +244,7 @@ def differing(state: StudyState, results: Iterable[Record]) -> list[tuple[Differ
         covered = sum(max(1, len(old.of)) for old in before.values())
         if not before or covered != len(names):
             continue  # new, or told in parts that cannot be compared
-        count, total, _ = totals_of(one)
+        count, total, *_ = totals_of(one)
         old = sum(result.sum for result in before.values())
         if not math.isclose(old, total, rel_tol=NEAR) or sum(result.count for result in before.values()) != count:
             found.append((Difference(names[0], state.ids[one["arm"]], old, total), one))

@@ -1,5 +1,6 @@
 """From a table to an answer in one call: a study of its own, made by a function, a command or a simulated world."""
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 
 from bestarm import pulling
 from bestarm.answer.answer import Answer
-from bestarm.core import Goal, Pullable, Pulls
+from bestarm.core import Goal, Pullable, Pulls, Tally
 from bestarm.errors import InputError, StorageError
 from bestarm.study import results
 from bestarm.study.create import create_study
@@ -21,6 +22,7 @@ from bestarm.study.study import Study
 
 NAME = "run"  # of the study in a log of its own
 OLD = b'{"bestarm": '  # what the logs of runs began with before they were studies
+FAR = 1e6  # times their scatter: squares beyond it have lost six digits of it
 WORLD = 1  # of the seed, what a simulated world draws from; the policy's choices are drawn from [seed, round]
 
 
@@ -112,11 +114,16 @@ def _drawn(state: StudyState, world: Pullable) -> list[Record]:
         trials.setdefault(state.arm_of(trial), []).append(trial)
     arms, times = np.array(list(trials)), np.array([len(mine) for mine in trials.values()])
     drawn = world.pull(Pulls(arms, times), None, np.random.default_rng([state.seed, WORLD, state.rounds]))
-    rows = zip(trials.items(), drawn.sums.tolist(), drawn.squares.tolist(), strict=True)
-    return [_record(arm, mine, total, squares) for (arm, mine), total, squares in rows]
+    known = Tally(times, drawn.sums, drawn.squares, drawn.scatter)
+    far = (known.squares > FAR * known.within) & (not state.rewards.law.counts_suffice)
+    rows = zip(trials.items(), *(part.tolist() for part in (known.sums, known.squares, known.within, far)), strict=True)
+    return [_record(arm, mine, *drawn) for (arm, mine), *drawn in rows]
 
 
-def _record(arm: int, trials: list[int], total: float, squares: float) -> Record:
-    if len(trials) == 1:
+def _record(arm: int, trials: list[int], total: float, squares: float, scatter: float, far: bool) -> Record:
+    """Return what came of an arm's trials; where squares have lost the digits of the scatter, that is said itself."""
+    n = len(trials)
+    if n == 1:
         return {"trial": trials[0], "arm": arm, "value": total}
-    return {"trials": as_ranges(trials), "arm": arm, "n": len(trials), "sum": total, "squares": squares}
+    said = {"mean": total / n, "sd": math.sqrt(scatter / (n - 1))} if far else {"sum": total, "squares": squares}
+    return {"trials": as_ranges(trials), "arm": arm, "n": n, **said}

@@ -40,6 +40,7 @@ class Result(NamedTuple):
     corrections: tuple[int, ...] = ()  # records that hold
     block: Any = None
     cost: float | None = None
+    scatter: float = 0.0  # of several about their mean
 
     @property
     def of(self) -> tuple[int, ...]:
@@ -96,6 +97,7 @@ class StudyState:
     counts: Any = field(default_factory=list)  # of all told results, by arm
     sums: Any = field(default_factory=list)  # as told, not turned round
     squares: Any = field(default_factory=list)
+    scatters: Any = field(default_factory=list)  # about the mean of an arm
     total: float = 0.0  # of counts
     results: dict[int | str, Result] = field(default_factory=dict)
     originals: dict[int | str, Result] = field(default_factory=dict)  # of those that were corrected
@@ -196,9 +198,8 @@ class StudyState:
     def known(self, arms: Sequence[int] | None = None) -> Tally:
         """Return all told results by arm, or of some arms, turned so that larger is better."""
         every = range(len(self.ids)) if arms is None else arms
-        numbers = (self.counts, self.sums, self.squares)
-        counts, sums, squares = (np.array([one[arm] for arm in every], dtype=np.float64) for one in numbers)
-        return Tally(counts, *self.rewards.totals(counts, sums, squares))
+        numbers = (self.counts, self.sums, self.squares, self.scatters)
+        return self.rewards.turned(Tally(*(np.array([one[arm] for arm in every], dtype=np.float64) for one in numbers)))
 
     def features_of(self, arms: Sequence[int] | None = None) -> Any:
         """Return the features of all arms, or of some, as they stand in the table `(m, d)`."""
@@ -213,7 +214,7 @@ class StudyState:
         """Let the rows of a long table be the arms."""
         self.rows, self.ids, self.names = source, RowIds(source), list(source.names)
         self.places, self.present = RowPlaces(self.ids), Everyone(source.rows)
-        self.counts, self.sums, self.squares = sparse(), sparse(), sparse()
+        self.counts, self.sums, self.squares, self.scatters = (sparse() for _ in range(4))
 
     def add(self, ids: Sequence[str], features: Any, cost: Any) -> None:
         """Put arms into the race."""
@@ -234,21 +235,26 @@ class StudyState:
             self.present.append(True)
             if self.cost is not None:
                 self.cost.append(positive(price))
-        for numbers in (self.counts, self.sums, self.squares):
+        for numbers in (self.counts, self.sums, self.squares, self.scatters):
             numbers += [0.0] * len(ids)
 
     def count(self, result: Result) -> None:
-        """Count a result."""
+        """Count a result; how the scatter of two groups adds up stands in `Tally`."""
+        arm, before = result.arm, self.counts[result.arm]
+        self.scatters[arm] += result.scatter
+        if before:
+            apart = result.sum / result.count - self.sums[arm] / before
+            self.scatters[arm] += before * result.count / (before + result.count) * apart * apart
         self.total += result.count
-        self.counts[result.arm] += result.count
-        self.sums[result.arm] += result.sum
-        self.squares[result.arm] += result.squares
+        self.counts[arm] = before + result.count
+        self.sums[arm] += result.sum
+        self.squares[arm] += result.squares
 
     def recount(self) -> None:
         """Add up anew what is told of arms with corrections, in order of telling: a difference would lose digits."""
         for arm in self.dirty:
             self.total -= self.counts[arm]
-            self.counts[arm] = self.sums[arm] = self.squares[arm] = 0.0
+            self.counts[arm] = self.sums[arm] = self.squares[arm] = self.scatters[arm] = 0.0
         for name, result in self.results.items() if self.dirty else ():
             if result.arm in self.dirty and result.name == name and not result.excluded:
                 self.count(result)
