@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bestarm import create_study, load_study
-from bestarm.core import moments
 from bestarm.errors import InputError, RewardError
+from bestarm.totals import moments
 
 ARMS = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
 

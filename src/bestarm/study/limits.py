@@ -1,8 +1,8 @@
 """Bounds of what a log can hold."""
 
-from bestarm.core import moments
 from bestarm.numbers import LARGEST_VALUE
 from bestarm.study.storage import Record
+from bestarm.totals import moments
 
 LARGEST = 10**8  # pulls: a plan names them one by one
 
