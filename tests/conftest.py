@@ -1,12 +1,24 @@
 """What the tests share: truths that a policy can model, streams that replay one row; a database for each worker."""
 
+import gc
 import os
+import sys
 
 import numpy as np
 import pytest
 
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
 from bestarm.testing import AWKWARD as AWKWARD
+
+# Hundreds of processes are started, each of which would compile all sources again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_finish(session):
+    """Keep what was collected, half a million objects, out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config):

@@ -127,7 +127,9 @@ def test_a_command_that_is_stopped_ends_at_once(bench):
     with ThreadPoolExecutor(1) as pool:
         pulled = pool.submit(command, "a")
         children = family(bench)
-        command.stop()
+        while not pulled.done():  # a command that writes down who it is may not be known to its caller yet
+            command.stop()
+            time.sleep(0.01)
         with pytest.raises(PullError, match="ended by signal 15"):
             pulled.result()
     assert gone(children)

@@ -186,14 +186,14 @@ def test_thousands_of_arms_are_drawn_without_a_matrix_of_their_size():
 def test_what_is_said_comes_true(world):
     """Where the truth is linear and where features say nothing: as many are right as said, within binomial error."""
     rng = np.random.default_rng(11)
-    features = rng.standard_normal((300, 8, 4))
-    size = np.exp(rng.uniform(np.log(0.4), np.log(4.0), (300, 1)))
-    own = rng.standard_normal((300, 8))
-    means = size * (own if world == "separate" else (features @ rng.standard_normal((300, 4, 1)))[..., 0] / 2)
+    features = rng.standard_normal((150, 8, 4))
+    size = np.exp(rng.uniform(np.log(0.4), np.log(4.0), (150, 1)))
+    own = rng.standard_normal((150, 8))
+    means = size * (own if world == "separate" else (features @ rng.standard_normal((150, 4, 1)))[..., 0] / 2)
     bandit = Bandit(features, means, Gaussian(1.0))
     run = play(catalog.policy("auto"), bandit, 60, rng)
     known, said, right, held = run.state.known, [], [], []
-    for i in range(300):
+    for i in range(150):
         mine = Tally(known.counts[i], known.sums[i], known.squares[i])
         belief = Weighed().posterior(features[i], mine, None, 300, rng)
         arm = int(belief.mean.argmax())

@@ -31,8 +31,9 @@ def test_who_loads_a_study_asks_what_its_first_owner_would_ask(policy, size):
     except BestArmError as error:
         pytest.skip(str(error))
     rng = np.random.default_rng(1)
-    for _ in range(60):
-        if study.sync().round is None and not study.state.over:
+    for step in range(60):
+        looked_at = step < 6 or step % 4 == 0  # whoever loads has to tell the policy all that was
+        if looked_at and study.sync().round is None and not study.state.over:
             mine = study.driver.question(study.state)
             theirs = Driver().question(load_study(study.name, study.storage).state)
             assert plan_of(mine) == plan_of(theirs)

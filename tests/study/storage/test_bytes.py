@@ -75,7 +75,8 @@ def spoilt(path, whole, changes):
 
 def test_a_changed_byte_of_a_journal_is_refused_or_changes_nothing(whole, tmp_path):
     chance = random.Random(3)
-    changes = [(at, byte ^ 1 << chance.randrange(8)) for at, byte in enumerate(whole[0])]
+    some = range(chance.randrange(3), len(whole[0]), 3)  # all of them in `make torture`
+    changes = [(at, whole[0][at] ^ 1 << chance.randrange(8)) for at in some]
     found = spoilt(tmp_path / "log.jsonl", whole, changes)
     assert found["refused"] > 20 * found["harmless"]
 
@@ -139,8 +140,8 @@ def spoilt_database(path, database, changes):
 def test_no_changed_byte_is_read_in_silence(database, tmp_path):
     chance, data = random.Random(7), database[0]
     written = [at for at, byte in enumerate(data) if byte]
-    changes = [(at, data[at] ^ 1 << chance.randrange(8)) for at in chance.sample(written, 1200)]
-    changes += [(at, data[at] ^ 1 << chance.randrange(8)) for at in chance.sample(range(len(data)), 200)]
+    changes = [(at, data[at] ^ 1 << chance.randrange(8)) for at in chance.sample(written, 500)]
+    changes += [(at, data[at] ^ 1 << chance.randrange(8)) for at in chance.sample(range(len(data)), 100)]
     found = spoilt_database(tmp_path / "log.db", database, changes)
     assert found["refused"] > found["harmless"] > 0
 
