@@ -4,6 +4,8 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeAlias
 
+import numpy as np
+
 from bestarm.core import Array, namespace
 
 Work: TypeAlias = tuple[Array, ...]
@@ -41,3 +43,25 @@ def iterate(
         work = advance(t, work, done if count else None)
     order = xp.argsort(xp.concat([*kept, places]))
     return xp.reshape(xp.take(xp.concat([*pieces, work[0]]), order, axis=0), (*batch, *shape))
+
+
+def uphill(
+    objective: Callable[[Array], Array],
+    start: Array,
+    before: Array,
+    step: Array,
+    length: Array,
+    going: Array | bool = True,
+) -> tuple[Array, Array]:
+    """Return `start` `(..., r)` plus `length` `(...)` times `step`, and the objective there.
+
+    The length is halved, where `going`, until the objective, which was `before`, falls by no more than rounding.
+    """
+    least = before - 1e-12 * (1 + np.abs(before))
+    for _ in range(40):
+        after = objective(start + length[..., None] * step)
+        worse = going & ~(after >= least)
+        if not np.any(worse):
+            break
+        length = np.where(worse, length / 2, length)
+    return start + length[..., None] * step, after

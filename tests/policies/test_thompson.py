@@ -25,7 +25,7 @@ def test_draws_have_the_mean_and_covariance_of_the_posterior(rng):
     policy = thompson()
     state = told(policy, features, times, sums, sums**2 + times)
     state = policy.tell(state, Pulls(np.array([1]), np.array([2])), Totals(np.array([1.0]), np.array([1.0])))
-    draws = np.stack([state.posterior.draw(*rng.standard_normal((2, 5))) for _ in range(40_000)])
+    draws = state.posterior.draw(40_000, rng.standard_normal)
     x = _by_distance(features)
     prior = float(state.posterior.ratio * state.posterior.noise) * policy.prior.kernel(x, x)
     known = state.posterior.tally

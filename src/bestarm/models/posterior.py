@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from bestarm.core import Tally
+from bestarm.iterate import uphill
+from bestarm.posteriors import Normal
 
 if TYPE_CHECKING:
     from bestarm.models.law import Law
@@ -41,12 +43,26 @@ LARGE = 300  # with more coefficients than this a coarser grid must do
 
 
 @dataclass(frozen=True)
-class Posterior:
-    """Draws of the means of all arms `(n, K)`, larger being better, with their exact or averaged mean `(K,)`."""
+class DrawnPosterior:
+    """What is known of K means as draws of them `(n, K)`, larger being better, with their exact or averaged mean."""
 
     draws: Any
     mean: Any
-    believes: str
+    words: str
+
+    @property
+    def variance(self) -> Any:
+        """The variances of the means, `(K,)`."""
+        return self.draws.var(axis=0)
+
+    def column(self, arm: int) -> Any:
+        """Return the covariances of all means with that of `arm`, `(K,)`."""
+        off = self.draws - self.draws.mean(axis=0)
+        return off[:, arm] @ off / len(off)
+
+    def draw(self, count: int, normal: Normal) -> Any:
+        """Return draws `(count, K)`: those that were made, over again where they are too few."""
+        return self.draws[np.arange(count) % len(self.draws)]
 
     @property
     def chances(self) -> Any:
@@ -55,9 +71,9 @@ class Posterior:
         best = self.draws >= top - 1e-9 * np.maximum(np.abs(top), deviation(self.draws))
         return (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
 
-    def among(self, arms: Any) -> "Posterior":
+    def among(self, arms: Any) -> "DrawnPosterior":
         """Return the same for some of the arms only."""
-        return Posterior(self.draws[:, arms], self.mean[arms], self.believes)
+        return DrawnPosterior(self.draws[:, arms], self.mean[arms], self.words)
 
 
 def deviation(values: Any) -> float:
@@ -306,19 +322,16 @@ def _precisions(effects: Effects, variance: Any) -> Any:
 def _modes(data: _Data, P: Any) -> tuple[Any, Any]:
     """Return the most probable coefficients under each prior `(G, r)` and the curvature there `(G, r, r)`."""
     theta = np.zeros(P.shape[:2])
-    value = data.likelihood(theta) - _square(theta, P) / 2
+
+    def objective(theta: Any) -> Any:
+        return data.likelihood(theta) - _square(theta, P) / 2
+
+    value = objective(theta)
     for _ in range(100):
         gradient = data.gradient(theta) - (P @ theta[..., None])[..., 0]
         step = np.linalg.solve(data.curvature(theta) + P, gradient[..., None])[..., 0]
         length = 1 / np.maximum(np.abs(step @ data.z.T).max(axis=1, initial=0) / 8, 1)
-        for _ in range(30):
-            moved = theta + length[:, None] * step
-            after = data.likelihood(moved) - _square(moved, P) / 2
-            worse = ~(after >= value - 1e-12 * (1 + np.abs(value)))
-            if not worse.any():
-                break
-            length = np.where(worse, length / 2, length)
-        theta, value = theta + length[:, None] * step, after
+        theta, value = uphill(objective, theta, value, step, length)
         if np.abs(step).max(initial=0) < 1e-8:
             break
     return theta, data.curvature(theta) + P

@@ -12,7 +12,7 @@ from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
 from bestarm.models.linear import Linear
-from bestarm.models.posterior import LEAST, Posterior, as_floats, choose, noise_words, rough_variance, unit_of
+from bestarm.models.posterior import LEAST, DrawnPosterior, as_floats, choose, noise_words, rough_variance, unit_of
 from bestarm.models.protocols import Fit, Model
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, structures
 from bestarm.structures.mixture import Mixture
@@ -55,7 +55,7 @@ class Weighed(Model):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> Posterior:
+    ) -> DrawnPosterior:
         """Return draws of the means: of one hypothesis each, σ² drawn too where it is not known.
 
         Wins and losses are judged on the scale of log odds, where their noise is known but for how far it is from
@@ -71,17 +71,13 @@ class Weighed(Model):
         for g, look in enumerate(mixture.outlooks()):
             mine = np.flatnonzero(at == g)
             variance = _variances(mixture.noise[0, g], known, told, odds, len(mine), rng)
-            root, own = look.root[0], look.own[0]
-            off = rng.standard_normal((len(mine), root.shape[1])) @ root.T
-            if np.any(own > 0):
-                off += np.sqrt(own) * rng.standard_normal(off.shape)
-            found[mine] = look.mean[0] + np.sqrt(variance)[:, None] * off
+            found[mine] = look.draw(len(mine), rng.standard_normal, variance[:, None])[0]
             mean = mean + chance[g] * look.mean[0]
         weights = {kind.name: float(weight) for kind, weight in zip(self.kinds, mixture.kinds[0], strict=True)}
         if odds is not None:
             found = odds.means(found)
-            return Posterior(found, found.mean(axis=0), f"{believes(weights)}; in log odds")
-        return Posterior(unit * found, unit * mean, f"{believes(weights)}; {noise_words(noise_variance)}")
+            return DrawnPosterior(found, found.mean(axis=0), f"{believes(weights)}; in log odds")
+        return DrawnPosterior(unit * found, unit * mean, f"{believes(weights)}; {noise_words(noise_variance)}")
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
         return FitCheck("nothing to check: how far the features are to be trusted was learned from the results")

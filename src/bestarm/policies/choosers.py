@@ -7,7 +7,7 @@ import numpy as np
 
 from bestarm.core import Array
 from bestarm.policies.choices import less_pulled, most_telling
-from bestarm.policies.posteriors import NormalPosterior
+from bestarm.posteriors import NormalPosterior
 
 
 class Chooser(Protocol):

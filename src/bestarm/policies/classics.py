@@ -8,12 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
-from bestarm.linalg import Candidates, accumulate, pick
+from bestarm.linalg import Candidates, pick, tally
 from bestarm.models.means import Means
 from bestarm.policies.choices import put
 from bestarm.policies.radii import known_noise
 from bestarm.policies.schedules import harmonic
 from bestarm.policies.sequential import Prior, Rule, SequentialState
+from bestarm.posteriors import Posterior
 
 SMALLEST = 1e-12  # a variance or a squared gap below this part of the largest counts as this part
 
@@ -32,7 +33,7 @@ class NoPrior:
 
 
 @dataclass(frozen=True)
-class SampleMeans:
+class SampleMeans(Posterior):
     """What each arm gave.
 
     >>> SampleMeans(Tally(np.array([2.0, 1.0, 0.0]), np.array([2.0, 4.0, 0.0]), np.array([2.0, 16.0, 0.0]))).mean
@@ -55,11 +56,15 @@ class SampleMeans:
         worst = np.min(np.where(seen, mean, np.inf), axis=-1, keepdims=True)
         return np.where(seen, mean, np.where(np.isfinite(worst), worst, 0.0))
 
+    @property
+    def variance(self) -> Array:
+        """Their variances in units of that of a reward; infinite without pulls."""
+        with np.errstate(divide="ignore"):
+            return 1 / self.tally.counts
+
     def after(self, pulls: Pulls, totals: Totals) -> "SampleMeans":
         """Return what is known after `pulls` gave `totals`."""
-        news = (pulls.times.astype(totals.sums.dtype), totals.sums, totals.squares)
-        before = (self.tally.counts, self.tally.sums, self.tally.squares)
-        return SampleMeans(Tally(*(accumulate(b.copy(), pulls.arms, n) for b, n in zip(before, news, strict=True))))
+        return SampleMeans(self.tally + tally(pulls, totals, self.counts.shape[-1]))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from bestarm.core import Array, Pulls, Tally, Totals
 from bestarm.kernels import Kernel, Matern, squared_distances
 from bestarm.linalg import matvec, pick, tally
-from bestarm.policies.posteriors import Full
+from bestarm.posteriors import Full, Normal, symmetric_root
 
 RATIOS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # prior variance in units of the noise variance
 AGAIN = 1.5  # the ratio is chosen anew each time there are so many times as many pulls
@@ -32,14 +32,10 @@ class FittedProcess:
     def posterior(self, features: Array, noise: float) -> "FittedPosterior":
         x = _by_distance(features)
         correlation = self.kernel(x, x)
-        values, vectors = np.linalg.eigh(correlation)
-        roots = np.sqrt(np.maximum(values, 0.0))
-        root = (vectors * roots[..., None, :]) @ np.matrix_transpose(vectors)
         zero = np.zeros_like(x[..., 0])
         one = np.ones_like(zero[..., 0])
-        return FittedPosterior(
-            correlation, root, Tally(zero, zero, zero), 0, 1, Full(correlation, correlation), one, one
-        )
+        none, full = Tally(zero, zero, zero), Full(correlation, correlation)
+        return FittedPosterior(correlation, symmetric_root(correlation), none, 0, 1, full, one, one)
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,16 @@ class FittedPosterior:
     @property
     def mean(self) -> Array:
         """The posterior means `(..., K)`, less that of all rewards."""
-        return _times(self.covariance, _centred(self.tally))
+        return self.covariance.times(_centred(self.tally)[..., None, :])[..., 0, :]
+
+    @property
+    def variance(self) -> Array:
+        """Their posterior variances, `(..., K)`."""
+        return self.noise[..., None] * self.covariance.variance
+
+    def column(self, arm: Array) -> Array:
+        """Return the covariances `(..., K)` of all means with that of `arm` `(...)`."""
+        return self.noise[..., None] * self.covariance.direction(arm)
 
     def after(self, pulls: Pulls, totals: Totals) -> "FittedPosterior":
         """Return what is known after `pulls` gave `totals`."""
@@ -87,16 +92,14 @@ class FittedPosterior:
             covariance = covariance.less(direction, times[..., j] / spread)
         return replace(after, covariance=covariance)
 
-    def draw(self, one: Array, two: Array) -> Array:
-        """Return a draw of the centred means `(..., K)`, made of normal numbers `(..., K)` each.
-
-        With N the counts, S the centred sums and C the covariance it is f_0 + C (S − N f_0 − √N ε)/σ² for a draw f_0
-        from the prior and noise ε: the posterior needs no root of its own (Matheron's rule).
-        """
-        known = self.tally
-        prior = matvec(self.root, one) * np.sqrt(self.ratio * self.noise)[..., None]
-        blur = np.sqrt(known.counts * self.noise[..., None]) * two
-        return prior + _times(self.covariance, _centred(known) - known.counts * prior - blur)
+    def draw(self, count: int, normal: Normal) -> Array:
+        """Return draws of the centred means `(..., count, K)`; see Eq. 3 of `posteriors`."""
+        *batch, arms = self.counts.shape
+        one, two = normal((2, *batch, count, arms))
+        counts, sums = self.counts[..., None, :], _centred(self.tally)[..., None, :]
+        prior = (self.root @ one.mT).mT * np.sqrt(self.ratio * self.noise)[..., None, None]
+        unexplained = sums - counts * prior - np.sqrt(counts * self.noise[..., None, None]) * two
+        return prior + self.covariance.times(unexplained)  # Eq. 3
 
 
 def _by_distance(features: Array) -> Array:
@@ -116,14 +119,6 @@ def _centred(known: Tally) -> Array:
     """Return the sums `(..., K)` of rewards less their mean over all pulls."""
     count = np.maximum(np.sum(known.counts, axis=-1), np.ones_like(known.counts[..., 0]))
     return known.sums - known.counts * (np.sum(known.sums, axis=-1) / count)[..., None]
-
-
-def _times(covariance: Full, vector: Array) -> Array:
-    """Return C v `(..., K)`."""
-    total = matvec(covariance.now, vector)
-    for u in covariance.pending:
-        total = total - u * np.vecdot(u, vector)[..., None]
-    return total
 
 
 def _fitted(state: FittedPosterior) -> FittedPosterior:

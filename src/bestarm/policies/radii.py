@@ -10,7 +10,7 @@ import numpy as np
 from bestarm.core import Array, Problem
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, rank
-from bestarm.policies.posteriors import root
+from bestarm.posteriors import root
 
 LEAST = 1e-12  # β² below this counts as this
 

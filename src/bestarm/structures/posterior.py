@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bestarm.core import Array
-from bestarm.linalg import matvec
+from bestarm.linalg import matvec, row
+from bestarm.posteriors import Normal
 from bestarm.structures.bases import Base
 from bestarm.structures.evidence import Data
 from bestarm.structures.terms import weighed
@@ -110,7 +111,7 @@ def _blocks(one: Array, two: Array) -> Array:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Means m `(..., m)` of some arms, with what their covariance C is made of."""
+    """The posterior of some arms in units of σ²: their means `(..., m)`, and what their covariance C is made of."""
 
     mean: Array
     Phi: Array | None
@@ -137,6 +138,18 @@ class Outlook:
             Phi = self.Phi * self.kappa[..., None]
             C = C + (Phi @ self.A) @ Phi.mT
         return C + self.own[..., None] * np.eye(self.own.shape[-1], dtype=self.own.dtype)  # Eq. 5
+
+    def column(self, arm: Array) -> Array:
+        """Return the covariances `(..., m)` of all means with that of `arm` `(...)`."""
+        return row(self.covariance, arm)
+
+    def draw(self, count: int, normal: Normal, noise: Array | float = 1.0) -> Array:
+        """Return draws `(..., count, m)` of the means, σ² being `noise`, a number or `(count, 1)`."""
+        root, own = self.root, self.own[..., None, :]
+        off = normal((*root.shape[:-2], count, root.shape[-1])) @ root.mT
+        if np.any(own > 0):
+            off += np.sqrt(own) * normal(off.shape)
+        return self.mean[..., None, :] + np.sqrt(noise) * off
 
     @property
     def root(self) -> Array:
