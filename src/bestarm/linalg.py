@@ -41,6 +41,13 @@ def pick(values: Array, index: Array) -> Array:
     return xp.take_along_axis(values, index[..., None], axis=-1)[..., 0]
 
 
+def entries(values: Array, index: Array) -> Array:
+    """Return entries `index` `(..., m)` of `values` `(..., K)`, shape `(..., m)`."""
+    if type(values) is np.ndarray:
+        return values[(*_open_grid(index)[:-1], index)] if np.ndim(index) > 1 else values[..., index]
+    return namespace(values).take_along_axis(values, index, axis=-1)
+
+
 def _open_grid(index: Any) -> tuple[Any, ...]:
     """Return index arrays for the leading axes; a NumPy gather by them costs a fifth of take_along_axis."""
     if np.ndim(index) == 0:

@@ -21,9 +21,10 @@ class Means(Model):
     """
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
-        total = np.maximum(np.sum(tally.counts, axis=-1, keepdims=True), 1.0)
-        overall = np.sum(tally.sums, axis=-1, keepdims=True) / total
-        mean = np.where(tally.counts > 0, tally.sums / np.maximum(tally.counts, 1.0), overall)
+        mean, pulled = tally.sums / np.maximum(tally.counts, 1.0), tally.counts > 0
+        if not pulled.all():
+            total = np.maximum(np.sum(tally.counts, axis=-1, keepdims=True), 1.0)
+            mean = np.where(pulled, mean, np.sum(tally.sums, axis=-1, keepdims=True) / total)
         return Fit(mean, mean)
 
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
