@@ -85,7 +85,7 @@ def scatter(index: Array, values: Array, size: int) -> Array:
     xp = namespace(index, values)
     if type(values) is np.ndarray:
         batch = values.shape[:-1]
-        blocks = np.arange(int(np.prod(batch)), dtype=np.int64).reshape(*batch, 1) * size
+        blocks = np.arange(prod(batch), dtype=np.int64).reshape(*batch, 1) * size
         flat = np.bincount((index + blocks).ravel(), values.ravel(), minlength=blocks.size * size)
         return flat.reshape(*batch, size).astype(values.dtype)
     hot = xp.astype(index[..., None] == xp.arange(size, dtype=index.dtype), values.dtype)
