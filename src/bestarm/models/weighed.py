@@ -17,7 +17,7 @@ from bestarm.models.protocols import Fit, Model
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, structures
 from bestarm.structures.mixture import Mixture
 from bestarm.structures.odds import Odds, binary, read
-from bestarm.structures.words import believes
+from bestarm.structures.words import explained
 
 ALL = 10**6  # arms up to which the evidence is computed on all of them, pulled or not
 BINOMIAL = 4.0  # the noise variance of wins and losses read as log odds
@@ -76,8 +76,8 @@ class Weighed(Model):
         weights = {kind.name: float(weight) for kind, weight in zip(self.kinds, mixture.kinds[0], strict=True)}
         if odds is not None:
             found = odds.means(found)
-            return DrawnPosterior(found, found.mean(axis=0), f"{believes(weights)}; in log odds")
-        return DrawnPosterior(unit * found, unit * mean, f"{believes(weights)}; {noise_words(noise_variance)}")
+            return DrawnPosterior(found, found.mean(axis=0), f"{explained(weights)}; in log odds")
+        return DrawnPosterior(unit * found, unit * mean, f"{explained(weights)}; {noise_words(noise_variance)}")
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
         return FitCheck("nothing to check: how far the features are to be trusted was learned from the results")

@@ -184,7 +184,7 @@ def posterior(
     y = data.means
     n = data.counts / (1 + data.counts * own)
     roots = tuple(np.sqrt(c) for c in scales)
-    A, a, b, Phi, Phi_n = None, None, None, None, None
+    A, a, b, Phi = None, None, None, None
     h, smooth = np.ones_like(y), np.zeros_like(y)
     if names:
         Phi = _features(names, roots, data.bases)
@@ -192,26 +192,44 @@ def posterior(
         A = np.linalg.inv(Phi_n @ Phi + np.eye(Phi.shape[-1], dtype=Phi.dtype))  # Eq. 5, up to ω
         a, b = matvec(A, matvec(Phi_n, np.ones_like(y))), matvec(A, matvec(Phi_n, y))
         h, smooth = 1 - matvec(Phi, a), matvec(Phi, b)
-    mu, omega = np.zeros_like(data.within), np.zeros_like(data.within)
-    information = np.sum(n * h, axis=-1) + 1e-9
+    mu, omega, information = np.zeros_like(data.within), np.zeros_like(data.within), None
     if intercept:
+        information = np.sum(n * h, axis=-1) + 1e-9
         mu, omega = np.sum(n * (y - smooth), axis=-1) / information, 1 / information
     found = HypothesisPosterior(names, roots, A, a, b, mu, omega)
     if term is None or size is None:
         return found
-    t = data.bases[term].features
-    beside, slopes = t, None
-    if Phi is not None:
-        slopes = A @ (Phi_n @ t)
-        beside = t - Phi @ slopes
-    levels = np.zeros_like(t[..., 0, :])
-    if intercept:
-        levels = np.sum(n[..., None] * beside, axis=-2) / information[..., None]
-        beside = beside - h[..., None] * levels[..., None, :]
     r = n * (y - smooth - h * mu[..., None])
-    v, u = np.maximum(np.sum(n[..., None] * beside * t, axis=-2), 0.0), matvec(t.mT, r)
-    left = data.within + np.sum(r * (y - mu[..., None]), axis=-1)
-    left = np.maximum(left, data.floor(intercept))
-    terms = weighed(np.any(t != 0, axis=-2), size, v, u, left, data.pulls)
-    noise = terms.left / np.maximum(data.pulls - int(intercept), 1.0)
-    return replace(found, term=Term(term, *terms.moments(noise), slopes, levels))
+    return replace(found, term=_Fitted(n, Phi, A, h, r, mu, information).term(term, size, data))
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """Bases and intercept as fitted to data, from which follows what a term beside them explains."""
+
+    n: Array  # (..., K)
+    Phi: Array | None
+    A: Array | None
+    h: Array
+    r: Array  # n times what is left of the means, (..., K)
+    mu: Array
+    information: Array | None  # 1/ω, with an intercept
+
+    def term(self, name: str, size: Array, data: Data) -> Term:
+        """Return what is thought of the terms of that name, of variance `size` each."""
+        t, n = data.bases[name].features, self.n[..., None]
+        beside, slopes = t, None
+        if self.Phi is not None:
+            slopes = self.A @ ((self.Phi * n).mT @ t)
+            beside = t - self.Phi @ slopes
+        levels = np.zeros_like(t[..., 0, :])
+        if self.information is not None:
+            levels = np.sum(n * beside, axis=-2) / self.information[..., None]
+            beside = beside - self.h[..., None] * levels[..., None, :]
+        v, u = np.maximum(np.sum(n * beside * t, axis=-2), 0.0), matvec(t.mT, self.r)
+        left = data.within + np.sum(self.r * (data.means - self.mu[..., None]), axis=-1)
+        intercept = self.information is not None
+        left = np.maximum(left, data.floor(intercept))
+        terms = weighed(np.any(t != 0, axis=-2), size, v, u, left, data.pulls)
+        noise = terms.left / np.maximum(data.pulls - int(intercept), 1.0)
+        return Term(name, *terms.moments(noise), slopes, levels)
