@@ -13,7 +13,8 @@ import numpy as np
 from bestarm.errors import ArmsError, BudgetError, InputError
 from bestarm.numbers import LARGEST_VALUE, LARGEST_WHOLE, real, whole
 
-Array: TypeAlias = Any
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+AnyArray: TypeAlias = Any  # of whatever library, where the array dialect is spoken: algebra, designs, tables
 
 S = TypeVar("S")
 

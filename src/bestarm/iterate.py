@@ -6,18 +6,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 
-Work: TypeAlias = tuple[Array, ...]
+Work: TypeAlias = tuple[AnyArray, ...]
 
 
 def iterate(
     work: Work,
-    finished: Callable[[Work], Array],
-    advance: Callable[[int, Work, Array | None], Work],
+    finished: Callable[[Work], AnyArray],
+    advance: Callable[[int, Work, AnyArray | None], Work],
     limit: int,
     batch: tuple[int, ...],
-) -> Array:
+) -> AnyArray:
     """Advance `work` until every replication is finished or `limit` steps are done; return its first array.
 
     Each array of `work` has the axes `batch` in front. `advance(t, work, done)` must leave the replications
@@ -46,13 +46,13 @@ def iterate(
 
 
 def uphill(
-    objective: Callable[[Array], Array],
-    start: Array,
-    before: Array,
-    step: Array,
-    length: Array,
-    going: Array | bool = True,
-) -> tuple[Array, Array]:
+    objective: Callable[[AnyArray], AnyArray],
+    start: AnyArray,
+    before: AnyArray,
+    step: AnyArray,
+    length: AnyArray,
+    going: AnyArray | bool = True,
+) -> tuple[AnyArray, AnyArray]:
     """Return `start` `(..., r)` plus `length` `(...)` times `step`, and the objective there.
 
     The length is halved, where `going`, until the objective, which was `before`, falls by no more than rounding.

@@ -274,8 +274,15 @@ class NormalPosterior:
     def refitted(self, counts: Array, sums: Array) -> "NormalPosterior":
         """Return the posterior given all data `(..., K)`, from the prior: dearer than `update`, and never off."""
         covariance, mean, variance, information = self.covariance.refit(counts, sums, self.noise)
-        news = {"covariance": covariance, "mean": mean, "variance": variance, "information": information}
-        return replace(self, counts=counts, sums=sums, **news)
+        return replace(
+            self,
+            mean=mean,
+            variance=variance,
+            counts=counts,
+            sums=sums,
+            information=information,
+            covariance=covariance,
+        )
 
     def _absorb(self, arm: Array, times: Array, sum_: Array) -> "NormalPosterior":
         direction = self.covariance.direction(arm)

@@ -78,11 +78,11 @@ class Law(Protocol):
     def inverse(self, mean: float) -> float:
         """Return the predictor of a mean, by bisection; infinite where none within ±FAR has it."""
         low, high = -FAR, FAR
-        if not float(self.value(low)) <= mean <= float(self.value(high)):
+        if not float(self.value(np.asarray(low))) <= mean <= float(self.value(np.asarray(high))):
             return math.inf
         for _ in range(100):
             middle = (low + high) / 2
-            low, high = (middle, high) if float(self.value(middle)) < mean else (low, middle)
+            low, high = (middle, high) if float(self.value(np.asarray(middle))) < mean else (low, middle)
         return high
 
     def variance(self, mean: Array, noise_variance: Any) -> Array:

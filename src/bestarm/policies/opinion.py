@@ -44,8 +44,8 @@ class Opinion:
         """Return the opinion of a mixture, of at most so many `working` arms; `odds` are how its rewards were read."""
         arms = _in_play(mixture, working)
         found = (arms, mixture.weight, *mixture.moments(arms), mixture.noise, mixture.kinds, mixture.nonlinear)
-        shaped: list[Array] = [np.reshape(part, (*batch, *part.shape[1:])) for part in found]
-        opinion = cls(*shaped)
+        arms, w, m, C, noise, kinds, nonlinear = (np.reshape(part, (*batch, *part.shape[1:])) for part in found)
+        opinion = cls(arms, w, m, C, noise, kinds, nonlinear)
         if odds is None:
             return opinion
         return replace(opinion, odds=Odds.around(chances(opinion.mean), odds.binary, odds.lost))

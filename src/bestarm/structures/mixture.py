@@ -223,7 +223,7 @@ def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> 
 
     scales = tuple(of_best([h.scales[p] for h in group]) for p in range(len(names)))
     if term is not None:
-        size = of_best([h.size for h in group])
+        size = of_best([h.size for h in group if h.size is not None])
     own = np.asarray([h.own for h in group], dtype=data.means.dtype)[best]
     needs = names if term is None else (*names, term)
     part = Data(

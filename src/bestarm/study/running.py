@@ -111,7 +111,9 @@ def _drawn(state: StudyState, world: Pullable) -> list[Record]:
     for trial in state.open_trials():
         trials.setdefault(state.arm_of(trial), []).append(trial)
     arms, times = np.array(list(trials)), np.array([len(mine) for mine in trials.values()])
-    drawn = world.pull(Pulls(arms, times), None, np.random.default_rng([state.seed, WORLD, state.rounds]))
+    taken = np.zeros(len(state.ids), dtype=np.int64)
+    taken[state.measured] = state.known(state.measured).counts
+    drawn = world.pull(Pulls(arms, times), taken, np.random.default_rng([state.seed, WORLD, state.rounds]))
     rows = zip(trials.items(), drawn.sums.tolist(), drawn.squares.tolist(), strict=True)
     return [_record(arm, mine, total, squares) for (arm, mine), total, squares in rows]
 
