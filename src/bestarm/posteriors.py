@@ -273,16 +273,8 @@ class NormalPosterior:
 
     def refitted(self, counts: Array, sums: Array) -> "NormalPosterior":
         """Return the posterior given all data `(..., K)`, from the prior: dearer than `update`, and never off."""
-        covariance, mean, variance, information = self.covariance.refit(counts, sums, self.noise)
-        return replace(
-            self,
-            mean=mean,
-            variance=variance,
-            counts=counts,
-            sums=sums,
-            information=information,
-            covariance=covariance,
-        )
+        C, mean, variance, information = self.covariance.refit(counts, sums, self.noise)
+        return NormalPosterior(mean, variance, counts, sums, information, self.noise, C, self.updates)
 
     def _absorb(self, arm: Array, times: Array, sum_: Array) -> "NormalPosterior":
         direction = self.covariance.direction(arm)

@@ -163,7 +163,7 @@ class BayesGap(Rule):
 
     def look(self, posterior: NormalPosterior, precision: Array, budget: int) -> Look:
         """Return J, j and B_J as this posterior has them; `precision` is Σ_k 1/C_kk a priori."""
-        mean, width = posterior.mean, self.confidence.width(posterior.variance)
+        mean, width = posterior.mean, self.confidence.of(posterior.variance)
         gaps = best_other(mean + 3 * width)
         gaps -= mean
         gaps += 3 * width + self.epsilon
