@@ -76,8 +76,8 @@ class GLM(LawModel):
     def _newton(self, t: int, work: Work, done: Array | None) -> Work:
         theta, z, counts, sums, penalty, going = work
         enough = 1e-12 * np.maximum(np.sum(counts, axis=-1), 1.0)
-        moved, still = PenalisedLikelihood(self.link, z, counts, sums, penalty).climbed(theta, enough, done)
-        return moved, z, counts, sums, penalty, still.astype(going.dtype)
+        after, still = PenalisedLikelihood(self.link, z, counts, sums, penalty).climbed(theta, enough, done)
+        return after, z, counts, sums, penalty, still.astype(going.dtype)
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class PenalisedLikelihood:
         step = _solved(moment(self.z, self.counts * self.law.slope(near), ridge), g)  # Eq. 2
         reach = np.max(np.abs(matvec(self.z, step)), axis=-1)
         length = np.minimum(LONGEST / np.maximum(reach, 1.0), 1.0)
-        moved, _ = uphill(self.of, theta, self.of(theta), step, length, still)
-        return np.where(still[..., None], moved, theta), still
+        after, _ = uphill(self.of, theta, self.of(theta), step, length, still)
+        return np.where(still[..., None], after, theta), still
 
 
 def _solved(H: Array, g: Array) -> Array:

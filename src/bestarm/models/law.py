@@ -142,15 +142,15 @@ class Law(Protocol):
         It is looked for between the first and the last of `steps` `(m, ...)`, by bisection.
         """
 
-        def apart(factor: Array) -> Array:
+        def between(factor: Array) -> Array:
             return self.value(base + factor * best) - self.value(base + factor * second)
 
-        wide = apart(steps) >= gap
+        wide = between(steps) >= gap
         at = np.maximum(wide.argmax(axis=0), 1)
         low, high = (np.take_along_axis(steps, row[None], axis=0)[0] for row in (at - 1, at))
         for _ in range(60):
             middle = (low + high) / 2
-            short = apart(middle) < gap
+            short = between(middle) < gap
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         return np.where(wide.any(axis=0), high, np.inf)
 

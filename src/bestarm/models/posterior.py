@@ -130,8 +130,8 @@ class Effects:
 def _columns(x: Any) -> tuple[Any, Any]:
     """Return the left singular vectors `(K, r)` and the singular values, as many as the rank."""
     left, values, _ = np.linalg.svd(x, full_matrices=False)
-    kept = values > max(x.shape) * np.finfo(np.float64).eps * np.max(values, initial=0)
-    return left[:, kept], values[kept]
+    some = values > max(x.shape) * np.finfo(np.float64).eps * np.max(values, initial=0)
+    return left[:, some], values[some]
 
 
 def _constant(left: Any, values: Any) -> Any:
@@ -304,8 +304,8 @@ class _Data:
 
     def gradient(self, theta: Any) -> Any:
         at = self.predictor(theta)
-        apart = self.tally.sums - self.tally.counts * self.law.value(at)
-        return (apart * self.law.weight(at, self.noise_variance)) @ self.z  # Eq. 7, without Pθ
+        residual = self.tally.sums - self.tally.counts * self.law.value(at)
+        return (residual * self.law.weight(at, self.noise_variance)) @ self.z  # Eq. 7, without Pθ
 
     def curvature(self, theta: Any) -> Any:
         at = self.predictor(theta)

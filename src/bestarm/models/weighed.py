@@ -66,11 +66,11 @@ class Weighed(Model):
         known = Tally(tally.counts, tally.sums / unit, tally.squares / unit / unit)
         mixture, odds = self.read(Candidates.of(np.asarray(features, dtype=np.float64)), known)
         chance, at = choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
-        told = None if noise_variance is None or odds is not None else noise_variance / unit / unit
+        known_noise = None if noise_variance is None or odds is not None else noise_variance / unit / unit
         found, mean = np.empty((draws, len(tally.counts))), 0.0
         for g, look in enumerate(mixture.outlooks()):
             mine = np.flatnonzero(at == g)
-            variance = _variances(mixture.noise[0, g], known, told, odds, len(mine), rng)
+            variance = _variances(mixture.noise[0, g], known, known_noise, odds, len(mine), rng)
             found[mine] = look.draw(len(mine), rng.standard_normal, variance[:, None])[0]
             mean = mean + chance[g] * look.mean[0]
         weights = {kind.name: float(weight) for kind, weight in zip(self.kinds, mixture.kinds[0], strict=True)}
@@ -99,10 +99,10 @@ class Weighed(Model):
         return np.reshape(values, tally.sums.shape)
 
 
-def _variances(left: Any, known: Tally, told: float | None, odds: Odds | None, count: int, rng: Any) -> Array:
-    """Return draws of the noise variance: as `told`, else what a hypothesis has `left` over a χ² variable."""
-    if told is not None:
-        return np.full(count, np.clip(told, 1e-14, 1e200))
+def _variances(left: Any, known: Tally, noise: float | None, odds: Odds | None, count: int, rng: Any) -> Array:
+    """Return draws of the noise variance: as it is known, else what a hypothesis has `left` over a χ² variable."""
+    if noise is not None:
+        return np.full(count, np.clip(noise, 1e-14, 1e200))
     total, sums, squares = (float(a.sum()) for a in (known.counts, known.sums, known.squares))
     freedom = max(total - 1, 0.0)
     extra = max(0.0, LEAST - freedom)

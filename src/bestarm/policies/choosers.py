@@ -38,7 +38,7 @@ class GreedyArm:
 
 @dataclass(frozen=True)
 class LeastRatio:
-    """The arm furthest behind its share of the optimal allocation for x_i − x_j: argmin over p_a > 0 of T_a / p_a.
+    """The arm furthest below its share of the optimal allocation for x_i − x_j: argmin over p_a > 0 of T_a / p_a.
 
     p = |w| / |w|_1 for the w of least |w|_1 with Σ_a w_a x_a = x_i − x_j, its signs free; see `least_norm_weights`.
     """

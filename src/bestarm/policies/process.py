@@ -1,4 +1,11 @@
-"""A Gaussian process over the arms whose scale and noise are fitted to the rewards, and draws from its posterior."""
+"""A Gaussian process over the arms whose scale and noise are fitted to the rewards, and draws from its posterior.
+
+f ~ N(0, g σ² R) with R the correlations by a kernel. With counts N, M = √N R √N = U Λ U', r the sums of rewards less
+their mean over all pulls, W the scatter of rewards about the means of their arms and n pulls,
+
+    n σ² = W + Σ (U' N^-½ r)² / (1 + gΛ),                                                             (1)
+    log m = −½ Σ log(1 + gΛ) − (n/2) log σ².                                                          (2)
+"""
 
 from dataclasses import dataclass, replace
 from math import ceil, inf
@@ -99,7 +106,7 @@ class FittedPosterior:
         counts, sums = self.counts[..., None, :], _centred(self.tally)[..., None, :]
         prior = (self.root @ one.mT).mT * np.sqrt(self.ratio * self.noise)[..., None, None]
         unexplained = sums - counts * prior - np.sqrt(counts * self.noise[..., None, None]) * two
-        return prior + self.covariance.times(unexplained)  # Eq. 3
+        return prior + self.covariance.times(unexplained)  # Eq. 3 of `posteriors`
 
 
 def _by_distance(features: Array) -> Array:
@@ -122,11 +129,7 @@ def _centred(known: Tally) -> Array:
 
 
 def _fitted(state: FittedPosterior) -> FittedPosterior:
-    """Return what is known with the ratio g and σ² of largest marginal likelihood, and the posterior they give.
-
-    With M = √N R √N = U Λ U' and r the centred sums over √N, log m = −½ Σ log(1 + gΛ) − (n/2) log σ², where
-    n σ² = W + Σ (U'r)² / (1 + gΛ) and W is the scatter of rewards about the means of their arms.
-    """
+    """Return what is known with the ratio g and σ² of largest marginal likelihood, and the posterior they give."""
     known = state.tally
     pulled = known.counts > 0
     counts = np.where(pulled, known.counts, np.ones_like(known.counts))
@@ -141,8 +144,8 @@ def _fitted(state: FittedPosterior) -> FittedPosterior:
     best = None
     for ratio in RATIOS:
         shrunk = 1 + ratio * values
-        scatter = np.maximum(np.maximum(within, 0.0) + np.sum(along * along / shrunk, axis=-1), least)
-        score = -np.sum(np.log(shrunk), axis=-1) - size * np.log(scatter)
+        scatter = np.maximum(np.maximum(within, 0.0) + np.sum(along * along / shrunk, axis=-1), least)  # Eq. 1
+        score = -np.sum(np.log(shrunk), axis=-1) - size * np.log(scatter)  # twice Eq. 2, up to a constant
         if best is None:
             best, chosen, noise = score, ratio * np.ones_like(score), scatter / size
             continue
