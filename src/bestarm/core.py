@@ -17,6 +17,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 AnyArray: TypeAlias = Any  # of whatever library, where the array dialect is spoken: algebra, designs, tables
 
 S = TypeVar("S")
+Numbers = TypeVar("Numbers", float, Array)
 
 
 def namespace(*arrays: Array) -> Any:
@@ -150,7 +151,7 @@ class Goal:
         """1 where the largest mean is the best, -1 where the smallest is."""
         return DIRECTIONS[self.direction][1]
 
-    def turned(self, values: Array, about: float = 0.0) -> Array:
+    def turned(self, values: Numbers, about: float = 0.0) -> Numbers:
         """Return `values` so that larger is better: about - values where the smallest is. The same turn leads back."""
         return values if self.sign > 0 else about - values
 

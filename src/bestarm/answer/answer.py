@@ -233,7 +233,7 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
     return Assessment(answer, tuple(estimates[i] for i in ranked), fit, tuple(found))
 
 
-def behind(belief: Posterior, arm: int) -> float:
+def behind(belief: DrawnPosterior, arm: int) -> float:
     """Return how far an arm is behind the best, on average."""
     return float(np.mean(belief.draws.max(axis=1) - belief.draws[:, arm]))
 

@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from bestarm.core import Tally
+from bestarm.core import Array, Tally
 from bestarm.iterate import uphill
 from bestarm.posteriors import Normal
 
 if TYPE_CHECKING:
     from bestarm.models.law import Law
 
-Draws: TypeAlias = tuple[Any, Any]  # of the means of all arms (n, K), and their mean (K,)
+Draws: TypeAlias = tuple[Array, Array]  # of the means of all arms (n, K), and their mean (K,)
 
 SHIFT = 0.9  # the features allow a shift if they explain this share of the constant
 FREE = 5.0  # standard deviation of a shift of the predictor, in a generalized linear model: hardly a limit
@@ -46,37 +46,37 @@ LARGE = 300  # with more coefficients than this a coarser grid must do
 class DrawnPosterior:
     """What is known of K means as draws of them `(n, K)`, larger being better, with their exact or averaged mean."""
 
-    draws: Any
-    mean: Any
+    draws: Array
+    mean: Array
     words: str
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         """The variances of the means, `(K,)`."""
         return self.draws.var(axis=0)
 
-    def column(self, arm: int) -> Any:
+    def column(self, arm: int) -> Array:
         """Return the covariances of all means with that of `arm`, `(K,)`."""
         off = self.draws - self.draws.mean(axis=0)
         return off[:, arm] @ off / len(off)
 
-    def draw(self, count: int, normal: Normal) -> Any:
+    def draw(self, count: int, normal: Normal) -> Array:
         """Return draws `(count, K)`: those that were made, over again where they are too few."""
         return self.draws[np.arange(count) % len(self.draws)]
 
     @property
-    def chances(self) -> Any:
+    def chances(self) -> Array:
         """The probability of being best, by arm; ties, such as of arms with the same features, are shared."""
         top = self.draws.max(axis=1, keepdims=True)
         best = self.draws >= top - 1e-9 * np.maximum(np.abs(top), deviation(self.draws))
         return (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
 
-    def among(self, arms: Any) -> "DrawnPosterior":
+    def among(self, arms: Array) -> "DrawnPosterior":
         """Return the same for some of the arms only."""
         return DrawnPosterior(self.draws[:, arms], self.mean[arms], self.words)
 
 
-def deviation(values: Any) -> float:
+def deviation(values: Array) -> float:
     """Return the standard deviation of values, also of such whose squares are no numbers."""
     with np.errstate(over="ignore"):
         found = float(np.std(values))
@@ -104,8 +104,8 @@ class Effects:
     of what coefficients of variance one make of the arms, a shift not counted.
     """
 
-    rows: Any
-    shift: Any
+    rows: Array
+    shift: Array
     size: float
 
     @property
@@ -113,7 +113,7 @@ class Effects:
         return int(self.rows.shape[1])
 
     @classmethod
-    def of(cls, features: Any) -> "Effects":
+    def of(cls, features: Array) -> "Effects":
         x = np.asarray(features, dtype=np.float64)
         x = x / np.where((most := np.abs(x).max(axis=0, initial=0)) > 0, most, 1)
         constant = _constant(*_columns(x))
@@ -127,26 +127,26 @@ class Effects:
         return cls(rows, shift, max(float(np.sum(spread)), 1e-12))
 
 
-def _columns(x: Any) -> tuple[Any, Any]:
+def _columns(x: Array) -> tuple[Array, Array]:
     """Return the left singular vectors `(K, r)` and the singular values, as many as the rank."""
     left, values, _ = np.linalg.svd(x, full_matrices=False)
     some = values > max(x.shape) * np.finfo(np.float64).eps * np.max(values, initial=0)
     return left[:, some], values[some]
 
 
-def _constant(left: Any, values: Any) -> Any:
+def _constant(left: Array, values: Array) -> Array:
     """Return the coefficients nearest to the same for all arms `(r,)`, or zeros where nothing comes near."""
     near = left.T @ np.ones(len(left))
     return near / values if near @ near > SHIFT * len(left) else np.zeros_like(near)
 
 
-def _grid(low: float, high: float, size: int) -> tuple[Any, Any]:
+def _grid(low: float, high: float, size: int) -> tuple[Array, Array]:
     """Return spreads evenly apart on a logarithmic scale and the logarithms of their half-Cauchy weights."""
     spread = np.exp(np.linspace(np.log(low), np.log(high), size))
     return spread, np.log(spread) - np.logaddexp(0, 2 * np.log(spread))
 
 
-def choose(log_weight: Any, draws: int, rng: Any) -> tuple[Any, Any]:
+def choose(log_weight: Array, draws: int, rng: Any) -> tuple[Array, Array]:
     """Return the probabilities of the points of a grid, and that many of the points at random."""
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
@@ -160,17 +160,17 @@ def choose(log_weight: Any, draws: int, rng: Any) -> tuple[Any, Any]:
 class _Diagonal:
     """Normal data after the rotation W that makes them diagonal; `basis` is XW, None where each arm has its own θ_i."""
 
-    basis: Any
-    v: Any
-    b: Any
-    a: Any
+    basis: Array | None
+    v: Array
+    b: Array
+    a: Array
     size: float  # mean square of the arms under coefficients of variance one
     total: float
     rest: float  # sum of squares the coefficients leave
     rough: float  # variance of all values
 
     @property
-    def e(self) -> Any:
+    def e(self) -> Array:
         return np.where(self.v > 0, self.b / np.where(self.v > 0, self.v, 1), 0.0)  # Eq. 3
 
     @property
@@ -178,7 +178,7 @@ class _Diagonal:
         return max(0.0, LEAST - max(self.total - np.count_nonzero(self.v), 0))
 
     @classmethod
-    def of(cls, effects: Effects | None, counts: Any, sums: Any, squares: Any) -> "_Diagonal":
+    def of(cls, effects: Effects | None, counts: Array, sums: Array, squares: Array) -> "_Diagonal":
         total, seen = float(counts.sum()), float(squares.sum())
         rough = rough_variance(total, float(sums.sum()), seen)
         if effects is None:
@@ -191,7 +191,7 @@ class _Diagonal:
         rest = seen - float(np.sum(found.v * found.e**2))
         return replace(found, rest=max(rest, 1e-14 * max(total, 1.0)))
 
-    def spreads(self, noise: float | None) -> tuple[Any, Any]:
+    def spreads(self, noise: float | None) -> tuple[Array, Array]:
         """Return a grid of spreads, in units of the noise, wide enough for whatever the data can say."""
         least = np.sqrt(min(self.rough if noise is None else noise, self.rest / max(self.total, 1) or 1.0))
         farthest = np.max(np.abs(self.e), initial=1.0)
@@ -291,39 +291,39 @@ def generalized(
 class _Data:
     """Rewards of a law at rows `z`, as coefficients θ `(G, r)` see them."""
 
-    z: Any
+    z: Array
     law: "Law"
     tally: Tally
     noise_variance: float | None
 
-    def predictor(self, theta: Any) -> Any:
+    def predictor(self, theta: Array) -> Array:
         return self.law.near(theta @ self.z.T)
 
-    def likelihood(self, theta: Any) -> Any:
+    def likelihood(self, theta: Array) -> Array:
         return self.law.likelihood(self.predictor(theta), self.tally, self.noise_variance)
 
-    def gradient(self, theta: Any) -> Any:
+    def gradient(self, theta: Array) -> Array:
         at = self.predictor(theta)
         residual = self.tally.sums - self.tally.counts * self.law.value(at)
         return (residual * self.law.weight(at, self.noise_variance)) @ self.z  # Eq. 7, without Pθ
 
-    def curvature(self, theta: Any) -> Any:
+    def curvature(self, theta: Array) -> Array:
         at = self.predictor(theta)
         information = self.tally.counts * self.law.slope(at) * self.law.weight(at, self.noise_variance)
         return (self.z.T * information[:, None, :]) @ self.z  # Eq. 8, without P
 
 
-def _precisions(effects: Effects, variance: Any) -> Any:
+def _precisions(effects: Effects, variance: Array) -> Array:
     """Return P, the inverse of τ² I + FREE² c c', c the shift, for each τ² `(G, r, r)`."""
     c, variance = effects.shift, variance[:, None, None]
     return (np.eye(len(c)) - FREE**2 * np.outer(c, c) / (variance + FREE**2 * (c @ c))) / variance
 
 
-def _modes(data: _Data, P: Any) -> tuple[Any, Any]:
+def _modes(data: _Data, P: Array) -> tuple[Array, Array]:
     """Return the most probable coefficients under each prior `(G, r)` and the curvature there `(G, r, r)`."""
     theta = np.zeros(P.shape[:2])
 
-    def objective(theta: Any) -> Any:
+    def objective(theta: Array) -> Array:
         return data.likelihood(theta) - _square(theta, P) / 2
 
     value = objective(theta)
@@ -337,16 +337,16 @@ def _modes(data: _Data, P: Any) -> tuple[Any, Any]:
     return theta, data.curvature(theta) + P
 
 
-def _square(theta: Any, precision: Any) -> Any:
+def _square(theta: Array, precision: Array) -> Array:
     return np.einsum("gi,gij,gj->g", theta, precision, theta)
 
 
-def _squares(found: Any, middle: Any, precision: Any) -> Any:
+def _squares(found: Array, middle: Array, precision: Array) -> Array:
     """Return the squared distances `(n, G)` of draws from each middle, measured by each precision."""
     return np.stack([np.vecdot((found - m) @ P, found - m) for m, P in zip(middle, precision, strict=True)], axis=1)
 
 
-def _again(log_weight: Any, rng: Any) -> Any:
+def _again(log_weight: Array, rng: Any) -> Array:
     """Return positions drawn again by weight, evenly; a weight counts at most √n times the mean (Ionides 2008).
 
     Where a few draws would carry all the weight, as happens with many coefficients, they stay as they are.

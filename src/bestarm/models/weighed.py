@@ -67,7 +67,7 @@ class Weighed(Model):
         mixture, odds = self.read(Candidates.of(np.asarray(features, dtype=np.float64)), known)
         chance, at = choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
         known_noise = None if noise_variance is None or odds is not None else noise_variance / unit / unit
-        found, mean = np.empty((draws, len(tally.counts))), 0.0
+        found, mean = np.empty((draws, len(tally.counts))), np.zeros(len(tally.counts))
         for g, look in enumerate(mixture.outlooks()):
             mine = np.flatnonzero(at == g)
             variance = _variances(mixture.noise[0, g], known, known_noise, odds, len(mine), rng)
@@ -99,7 +99,7 @@ class Weighed(Model):
         return np.reshape(values, tally.sums.shape)
 
 
-def _variances(left: Any, known: Tally, noise: float | None, odds: Odds | None, count: int, rng: Any) -> Array:
+def _variances(left: Array, known: Tally, noise: float | None, odds: Odds | None, count: int, rng: Any) -> Array:
     """Return draws of the noise variance: as it is known, else what a hypothesis has `left` over a χ² variable."""
     if noise is not None:
         return np.full(count, np.clip(noise, 1e-14, 1e200))
