@@ -21,10 +21,7 @@ class Means(Model):
     """
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
-        mean, pulled = tally.sums / np.maximum(tally.counts, 1.0), tally.counts > 0
-        if not pulled.all():
-            total = np.maximum(np.sum(tally.counts, axis=-1, keepdims=True), 1.0)
-            mean = np.where(pulled, mean, np.sum(tally.sums, axis=-1, keepdims=True) / total)
+        mean = sample_means(tally.counts, tally.sums)
         return Fit(mean, mean)
 
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
@@ -46,6 +43,15 @@ class Means(Model):
 
     def distinct(self, features: Array) -> tuple[Array, Array]:
         return np.eye(len(features)), np.arange(len(features))
+
+
+def sample_means(counts: Array, sums: Array) -> Array:
+    """Return the sample means `(..., K)`; the mean of all pulls where an arm has none."""
+    mean, pulled = sums / np.maximum(counts, 1.0), counts > 0
+    if pulled.all():
+        return mean
+    total = np.maximum(np.sum(counts, axis=-1, keepdims=True), 1.0)
+    return np.where(pulled, mean, np.sum(sums, axis=-1, keepdims=True) / total)
 
 
 def _ratio(above: Array, below: Array) -> Array:

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
-from bestarm.linalg import Candidates, pick, tally
-from bestarm.models.means import Means
+from bestarm.linalg import pick, tally
+from bestarm.models.means import sample_means
 from bestarm.policies.choices import put
 from bestarm.policies.radii import known_noise
 from bestarm.policies.schedules import harmonic
@@ -239,7 +239,7 @@ class BestRemaining:
 
     def arm(self, state: SequentialState) -> Array:
         known = state.posterior.tally
-        mean = Means().fit(Candidates(known.sums), known).mean
+        mean = sample_means(known.counts, known.sums)
         return np.argmax(np.where(state.memory.active, mean, -np.inf), axis=-1)
 
 
