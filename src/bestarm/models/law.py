@@ -23,7 +23,8 @@ import numpy as np
 from bestarm.core import Array, Tally
 from bestarm.errors import InputError, RewardError
 from bestarm.models.checks import FitCheck, pearson, scatter_of_means
-from bestarm.models.posterior import Draws, Effects, generalized, noise_of_repeats, normal
+from bestarm.models.laplace import generalized
+from bestarm.models.posterior import Draws, Effects, noise_of_repeats, normal
 from bestarm.noise import Bernoulli, Counts, Gaussian, Noise
 from bestarm.noise import Poisson as PoissonNoise
 
