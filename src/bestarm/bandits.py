@@ -140,8 +140,8 @@ class Tape:
 
     def replication(self, row: int) -> "Tape":
         """Return the tape of one replication."""
-        parts = (self.features, self.sums, self.squares, self.noise_variance, self.off, self.scatter)
-        return Tape(*(part if part is None or isinstance(part, float) else part[row] for part in parts))
+        off, scatter = (None if part is None else part[row] for part in (self.off, self.scatter))
+        return Tape(self.features[row], self.sums[row], self.squares[row], self.noise_variance, off, scatter)
 
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

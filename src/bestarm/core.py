@@ -12,11 +12,13 @@ import numpy as np
 
 from bestarm.errors import ArmsError, BudgetError, InputError
 from bestarm.numbers import LARGEST_VALUE, LARGEST_WHOLE, real, whole
+from bestarm.totals import AnyArray as AnyArray
 from bestarm.totals import Array as Array
 from bestarm.totals import Tally as Tally
 from bestarm.totals import Totals as Totals
 
 S = TypeVar("S")
+Numbers = TypeVar("Numbers", float, Array)
 
 
 def namespace(*arrays: Array) -> Any:
@@ -150,7 +152,7 @@ class Goal:
         """1 where the largest mean is the best, -1 where the smallest is."""
         return DIRECTIONS[self.direction][1]
 
-    def turned(self, values: Array, about: float = 0.0) -> Array:
+    def turned(self, values: Numbers, about: float = 0.0) -> Numbers:
         """Return `values` so that larger is better: about - values where the smallest is. The same turn leads back."""
         return values if self.sign > 0 else about - values
 

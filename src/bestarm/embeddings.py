@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.errors import InputError
 from bestarm.estimators import Params, build, describe, freeze
 from bestarm.kernels import Kernel, kernel_features
@@ -15,7 +15,7 @@ from bestarm.kernels import Kernel, kernel_features
 class Embedding(Protocol):
     """Whatever gives arms new features."""
 
-    def embed(self, features: Array) -> Array:
+    def embed(self, features: AnyArray) -> AnyArray:
         """Return `(..., K, r)` for features `(..., K, d)`; replications share nothing."""
         ...
 
@@ -37,7 +37,7 @@ class Projection:
     def __post_init__(self) -> None:
         _whole("components", self.components)
 
-    def embed(self, features: Array) -> Array:
+    def embed(self, features: AnyArray) -> AnyArray:
         xp = namespace(features)
         arms, columns = features.shape[-2:]
         left, values, _ = xp.linalg.svd(features, full_matrices=False)
@@ -63,7 +63,7 @@ class PCA:
     def __post_init__(self) -> None:
         _whole("components", self.components)
 
-    def embed(self, features: Array) -> Array:
+    def embed(self, features: AnyArray) -> AnyArray:
         xp = namespace(features)
         return Projection(self.components).embed(features - xp.mean(features, axis=-2, keepdims=True))
 
@@ -85,7 +85,7 @@ class KernelFeatures:
         if self.components is not None:
             _whole("components", self.components)
 
-    def embed(self, features: Array) -> Array:
+    def embed(self, features: AnyArray) -> AnyArray:
         return kernel_features(self.kernel(features, features), self.components)
 
 
@@ -118,7 +118,7 @@ class Transformer:
         path, params = describe(estimator)
         return cls(path, params)
 
-    def embed(self, features: Array) -> Array:
+    def embed(self, features: AnyArray) -> AnyArray:
         *batch, arms, columns = features.shape
         stack = np.reshape(np.asarray(features, dtype=np.float64), (-1, arms, columns))
         parts = [self._one(part) for part in stack]
@@ -126,7 +126,7 @@ class Transformer:
         padded = [np.pad(part, ((0, 0), (0, widest - part.shape[1]))) for part in parts]
         return np.reshape(np.stack(padded), (*batch, arms, widest))
 
-    def _one(self, features: Array) -> Array:
+    def _one(self, features: AnyArray) -> AnyArray:
         transformer = build(self.path, self.params)
         if not hasattr(transformer, "fit_transform"):
             raise InputError(f"{self.path} is not a transformer: fit_transform is expected of one")

@@ -4,18 +4,20 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeAlias
 
-from bestarm.core import Array, namespace
+import numpy as np
 
-Work: TypeAlias = tuple[Array, ...]
+from bestarm.core import AnyArray, namespace
+
+Work: TypeAlias = tuple[AnyArray, ...]
 
 
 def iterate(
     work: Work,
-    finished: Callable[[Work], Array],
-    advance: Callable[[int, Work, Array | None], Work],
+    finished: Callable[[Work], AnyArray],
+    advance: Callable[[int, Work, AnyArray | None], Work],
     limit: int,
     batch: tuple[int, ...],
-) -> Array:
+) -> AnyArray:
     """Advance `work` until every replication is finished or `limit` steps are done; return its first array.
 
     Each array of `work` has the axes `batch` in front. `advance(t, work, done)` must leave the replications
@@ -41,3 +43,25 @@ def iterate(
         work = advance(t, work, done if count else None)
     order = xp.argsort(xp.concat([*kept, places]))
     return xp.reshape(xp.take(xp.concat([*pieces, work[0]]), order, axis=0), (*batch, *shape))
+
+
+def uphill(
+    objective: Callable[[AnyArray], AnyArray],
+    start: AnyArray,
+    before: AnyArray,
+    step: AnyArray,
+    length: AnyArray,
+    going: AnyArray | bool = True,
+) -> tuple[AnyArray, AnyArray]:
+    """Return `start` `(..., r)` plus `length` `(...)` times `step`, and the objective there.
+
+    The length is halved, where `going`, until the objective, which was `before`, falls by no more than rounding.
+    """
+    least = before - 1e-12 * (1 + np.abs(before))
+    for _ in range(40):
+        after = objective(start + length[..., None] * step)
+        worse = going & ~(after >= least)
+        if not np.any(worse):
+            break
+        length = np.where(worse, length / 2, length)
+    return start + length[..., None] * step, after

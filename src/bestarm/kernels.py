@@ -11,14 +11,14 @@ from typing import Protocol
 import numpy as np
 from array_api_compat import device
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.errors import InputError
 
 
 class Kernel(Protocol):
     """Whatever turns two stacks of rows into their Gram matrix."""
 
-    def __call__(self, x: Array, y: Array, /) -> Array: ...
+    def __call__(self, x: AnyArray, y: AnyArray, /) -> AnyArray: ...
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class LinearKernel:
     def __post_init__(self) -> None:
         _positive("variance", self.variance)
 
-    def __call__(self, x: Array, y: Array, /) -> Array:
+    def __call__(self, x: AnyArray, y: AnyArray, /) -> AnyArray:
         xp = namespace(x, y)
         return self.variance * (x @ xp.matrix_transpose(y))
 
@@ -52,7 +52,7 @@ class Exponential:
     def __post_init__(self) -> None:
         _positive("length", self.length)
 
-    def __call__(self, x: Array, y: Array, /) -> Array:
+    def __call__(self, x: AnyArray, y: AnyArray, /) -> AnyArray:
         xp = namespace(x, y)
         return xp.exp(-xp.sqrt(squared_distances(x, y)) / self.length)
 
@@ -72,7 +72,7 @@ class SquaredExponential:
     def __post_init__(self) -> None:
         _positive("length", self.length)
 
-    def __call__(self, x: Array, y: Array, /) -> Array:
+    def __call__(self, x: AnyArray, y: AnyArray, /) -> AnyArray:
         xp = namespace(x, y)
         return xp.exp(-squared_distances(x, y) / self.length)
 
@@ -93,7 +93,7 @@ class Matern:
             raise InputError(f"nu must be one of 0.5, 1.5 and 2.5; given {self.nu}")
         _positive("length", self.length)
 
-    def __call__(self, x: Array, y: Array, /) -> Array:
+    def __call__(self, x: AnyArray, y: AnyArray, /) -> AnyArray:
         xp = namespace(x, y)
         z = math.sqrt(2 * self.nu) / self.length * xp.sqrt(squared_distances(x, y))
         polynomial = xp.zeros_like(z)
@@ -106,7 +106,7 @@ class Matern:
 _POLYNOMIALS = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1 / 3)}
 
 
-def squared_distances(x: Array, y: Array) -> Array:
+def squared_distances(x: AnyArray, y: AnyArray) -> AnyArray:
     """Return ||x_i - y_j||², `(..., n, m)`, for `(..., n, d)` and `(..., m, d)`.
 
     Feature by feature: nothing cancels, so equal rows are at distance 0 exactly and close rows keep all their
@@ -126,7 +126,7 @@ def squared_distances(x: Array, y: Array) -> Array:
     return total
 
 
-def kernel_features(gram: Array, rank: int | None = None, tolerance: float = 1e-10) -> Array:
+def kernel_features(gram: AnyArray, rank: int | None = None, tolerance: float = 1e-10) -> AnyArray:
     """Return F `(..., K, r)` with F F' = Gram, so that a linear model of F is the kernel's model.
 
     The columns are eigenvectors times the roots of their eigenvalues, largest first. Eigenvalues below

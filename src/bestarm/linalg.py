@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.core import Array, Pulls, Tally, Totals, namespace
+from bestarm.core import AnyArray, Pulls, Tally, Totals, namespace
 
 FAR = 100  # features beyond 2^±100 are brought to about 1: fourth powers of theirs would be no floats
 MANY = 64  # times as many scores as are asked for: then it pays not to sort them all
 
 
-def rows(features: Array, index: Array) -> Array:
+def rows(features: AnyArray, index: AnyArray) -> AnyArray:
     """Return rows `index` `(..., m)` of `features` `(..., K, d)`, shape `(..., m, d)`."""
     if type(features) is np.ndarray:
         return features[(*_open_grid(index)[:-1], index)] if np.ndim(index) > 1 else features[..., index, :]
@@ -26,19 +26,26 @@ def rows(features: Array, index: Array) -> Array:
     return xp.take_along_axis(features, wide, axis=-2)
 
 
-def row(features: Array, index: Array) -> Array:
+def row(features: AnyArray, index: AnyArray) -> AnyArray:
     """Return row `index` `(...)` of `features` `(..., K, d)`, shape `(..., d)`."""
     if type(features) is np.ndarray:
         return features[(*_open_grid(index), index)]
     return rows(features, index[..., None])[..., 0, :]
 
 
-def pick(values: Array, index: Array) -> Array:
+def pick(values: AnyArray, index: AnyArray) -> AnyArray:
     """Return entry `index` `(...)` of `values` `(..., K)`, shape `(...)`."""
     if type(values) is np.ndarray:
         return values[(*_open_grid(index), index)]
     xp = namespace(values)
     return xp.take_along_axis(values, index[..., None], axis=-1)[..., 0]
+
+
+def entries(values: AnyArray, index: AnyArray) -> AnyArray:
+    """Return entries `index` `(..., m)` of `values` `(..., K)`, shape `(..., m)`."""
+    if type(values) is np.ndarray:
+        return values[(*_open_grid(index)[:-1], index)] if np.ndim(index) > 1 else values[..., index]
+    return namespace(values).take_along_axis(values, index, axis=-1)
 
 
 def _open_grid(index: Any) -> tuple[Any, ...]:
@@ -48,7 +55,7 @@ def _open_grid(index: Any) -> tuple[Any, ...]:
     return (np.arange(index.shape[0]),) if index.ndim == 1 else tuple(np.indices(index.shape, sparse=True))
 
 
-def one_hot(index: Array, size: int, dtype: Any = None) -> Array:
+def one_hot(index: AnyArray, size: int, dtype: Any = None) -> AnyArray:
     """Return the vertex e_index, `(..., size)`.
 
     >>> one_hot(np.array([2, 0]), 3)
@@ -60,7 +67,7 @@ def one_hot(index: Array, size: int, dtype: Any = None) -> Array:
     return xp.astype(hot, dtype if dtype is not None else xp.float64)
 
 
-def add_at(values: Array, index: Array, step: Array) -> Array:
+def add_at(values: AnyArray, index: AnyArray, step: AnyArray) -> AnyArray:
     """Return `values` `(..., K)` with `step` `(...)` added at `index` `(...)`; `values` stays as it is."""
     if type(values) is np.ndarray:
         values = values.copy()
@@ -69,7 +76,7 @@ def add_at(values: Array, index: Array, step: Array) -> Array:
     return values + one_hot(index, values.shape[-1], values.dtype) * step[..., None]
 
 
-def scatter(index: Array, values: Array, size: int) -> Array:
+def scatter(index: AnyArray, values: AnyArray, size: int) -> AnyArray:
     """Add `values` `(..., m)` up at `index` `(..., m)`, shape `(..., size)`.
 
     >>> scatter(np.array([0, 2, 2]), np.array([1.0, 5.0, 2.0]), 4)
@@ -78,14 +85,14 @@ def scatter(index: Array, values: Array, size: int) -> Array:
     xp = namespace(index, values)
     if type(values) is np.ndarray:
         batch = values.shape[:-1]
-        blocks = np.arange(int(np.prod(batch)), dtype=np.int64).reshape(*batch, 1) * size
+        blocks = np.arange(prod(batch), dtype=np.int64).reshape(*batch, 1) * size
         flat = np.bincount((index + blocks).ravel(), values.ravel(), minlength=blocks.size * size)
         return flat.reshape(*batch, size).astype(values.dtype)
     hot = xp.astype(index[..., None] == xp.arange(size, dtype=index.dtype), values.dtype)
     return xp.sum(hot * values[..., None], axis=-2)
 
 
-def accumulate(total: Array, index: Array, values: Array) -> Array:
+def accumulate(total: AnyArray, index: AnyArray, values: AnyArray) -> AnyArray:
     """Return `total` `(..., K)` with `values` `(..., m)` added at `index`; in place where the library allows it."""
     if type(total) is np.ndarray:
         lead = tuple(np.indices(index.shape, sparse=True))[:-1] if index.ndim > 1 else ()
@@ -94,12 +101,12 @@ def accumulate(total: Array, index: Array, values: Array) -> Array:
     return total + scatter(index, values, total.shape[-1])
 
 
-def matvec(matrix: Array, vector: Array) -> Array:
+def matvec(matrix: AnyArray, vector: AnyArray) -> AnyArray:
     """Return A x for `(..., m, n)` and `(..., n)`."""
     return (matrix @ vector[..., None])[..., 0]
 
 
-def add_to_diagonal(matrix: Array, values: Array) -> Array:
+def add_to_diagonal(matrix: AnyArray, values: AnyArray) -> AnyArray:
     """Return `matrix` `(..., n, n)` with `values` `(..., n)` added to its diagonal."""
     if type(matrix) is np.ndarray:
         matrix = matrix.copy()
@@ -108,7 +115,7 @@ def add_to_diagonal(matrix: Array, values: Array) -> Array:
     return matrix + values[..., None] * namespace(matrix).eye(matrix.shape[-1], dtype=matrix.dtype)
 
 
-def power_of_two(size: Array, most: float) -> Array:
+def power_of_two(size: AnyArray, most: float) -> AnyArray:
     """Return the power of two that brings each size beyond 2^±most to between 1 and 2; 1 for all others and for 0."""
     xp = namespace(size)
     exponent = xp.floor(xp.log2(xp.where(size > 0, size, xp.ones_like(size))))
@@ -116,7 +123,7 @@ def power_of_two(size: Array, most: float) -> Array:
     return xp.pow(2 * xp.ones_like(size), xp.where(far, xp.clip(-exponent, -1023.0, 1023.0), xp.zeros_like(size)))
 
 
-def evened(features: Array, axis: int | tuple[int, ...] = -2) -> Array:
+def evened(features: AnyArray, axis: int | tuple[int, ...] = -2) -> AnyArray:
     """Return features `(..., K, d)` as they are, or times a power of two where their products would be no floats.
 
     By default each column is looked at by itself; with axes (-2, -1) all of them have the same factor.
@@ -125,7 +132,7 @@ def evened(features: Array, axis: int | tuple[int, ...] = -2) -> Array:
     return features * power_of_two(xp.max(xp.abs(features), axis=axis, keepdims=True), FAR)
 
 
-def span_coordinates(features: Array, tolerance: float | None = None) -> Array:
+def span_coordinates(features: AnyArray, tolerance: float | None = None) -> AnyArray:
     """Return arms in an orthonormal basis of the column space, `(..., k, min(k, d))`.   Alg. 1, line 2
 
     The columns beyond the rank are zero, so stacks stay rectangular. Replacing features X by X M with M
@@ -147,16 +154,16 @@ def span_coordinates(features: Array, tolerance: float | None = None) -> Array:
 class Candidates:
     """Some arms as a design or a model sees them: as given, and in coordinates of their span."""
 
-    features: Array
-    given: Array | None = None  # coordinates, where they are known already
+    features: AnyArray
+    given: AnyArray | None = None  # coordinates, where they are known already
 
     @classmethod
-    def of(cls, features: Array) -> "Candidates":
+    def of(cls, features: AnyArray) -> "Candidates":
         """Take arms `(..., k, d)`; they are projected to their span when a part first asks for it."""
         return cls(features)
 
     @cached_property
-    def coordinates(self) -> Array:
+    def coordinates(self) -> AnyArray:
         """The arms in an orthonormal basis of their span, `(..., k, min(k, d))`."""
         return span_coordinates(self.features) if self.given is None else self.given
 
@@ -172,13 +179,13 @@ def tally(pulls: Pulls, totals: Totals, arms: int) -> Tally:
     return Tally(counts, sums, squares, scatter(pulls.arms, apart, arms))
 
 
-def rank(coordinates: Array) -> Array:
+def rank(coordinates: AnyArray) -> AnyArray:
     """Return the dimension of the span as a float, `(...)`: orthonormal columns have norm one, the others zero."""
     xp = namespace(coordinates)
     return xp.round(xp.sum(coordinates * coordinates, axis=(-2, -1)))
 
 
-def moment(coordinates: Array, weights: Array, filling: Array | None = None) -> Array:
+def moment(coordinates: AnyArray, weights: AnyArray, filling: AnyArray | None = None) -> AnyArray:
     """Return V = Σ_i w_i x_i x_i', `(..., r, r)`, with ones on the diagonal of columns that are zero.
 
     The ones make V invertible without touching anything on the span. Loops compute them once, as `filling`.
@@ -188,7 +195,7 @@ def moment(coordinates: Array, weights: Array, filling: Array | None = None) -> 
     return V + (blank_columns(coordinates) if filling is None else filling)
 
 
-def blank_columns(coordinates: Array) -> Array:
+def blank_columns(coordinates: AnyArray) -> AnyArray:
     """Return the diagonal matrix `(..., r, r)` that has ones where a column is zero."""
     xp = namespace(coordinates)
     blank = xp.all(coordinates == 0, axis=-2)
@@ -196,13 +203,13 @@ def blank_columns(coordinates: Array) -> Array:
     return eye * xp.astype(blank, coordinates.dtype)[..., None, :]
 
 
-def leverage(coordinates: Array, inverse: Array) -> Array:
+def leverage(coordinates: AnyArray, inverse: AnyArray) -> AnyArray:
     """Return g_i = x_i' V^{-1} x_i, `(..., k)`."""
     xp = namespace(coordinates)
     return xp.vecdot(coordinates @ inverse, coordinates)
 
 
-def symmetric_inverse(V: Array, cut: float = 1e-12) -> Array:
+def symmetric_inverse(V: AnyArray, cut: float = 1e-12) -> AnyArray:
     """Return the pseudo-inverse of positive semi-definite V; eigenvalues below `cut` of the largest are zero."""
     xp = namespace(V)
     values, vectors = xp.linalg.eigh(V)
@@ -211,7 +218,7 @@ def symmetric_inverse(V: Array, cut: float = 1e-12) -> Array:
     return (vectors * inverted[..., None, :]) @ xp.matrix_transpose(vectors)
 
 
-def top(score: Array, keep: int) -> Array:
+def top(score: AnyArray, keep: int) -> AnyArray:
     """Return positions of the `keep` largest scores, best first, ties to the lower position."""
     xp = namespace(score)
     count = score.shape[-1]

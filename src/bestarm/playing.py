@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bestarm.core import Array, Policy, Problem, Pullable, Pulls, Totals, namespace
+from bestarm.core import AnyArray, Policy, Problem, Pullable, Pulls, Totals, namespace
 from bestarm.errors import OverspentError
 from bestarm.linalg import accumulate
 from bestarm.numbers import generator
@@ -24,8 +24,8 @@ class Round:
 class Run:
     """What a run came to: the arm recommended `(...)`, pulls by arm `(..., K)`, and the last state."""
 
-    arm: Array
-    counts: Array
+    arm: AnyArray
+    counts: AnyArray
     state: Any
 
 

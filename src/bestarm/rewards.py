@@ -44,7 +44,7 @@ class Rewards:
         if not np.isfinite(reward):
             raise RewardError(f"a finite number is expected; got {reward}")
         try:
-            self.law.check(Tally(1.0, reward, reward * reward))
+            self.law.check(Tally(*np.array([1.0, reward, reward * reward])))
         except RewardError as error:
             raise RewardError(f"{error} ({reward:g})") from None
 

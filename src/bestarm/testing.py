@@ -224,7 +224,7 @@ def _takes_less(policy: Any, world: World) -> None:
         some = np.flatnonzero(times)[::2]
         made = Pulls(some, times[some])
         try:
-            state = policy.tell(state, made, bandit.pull(made, None, rng))
+            state = policy.tell(state, made, bandit.pull(made, np.zeros(9, dtype=np.int64), rng))
         except Exception as error:
             raise AssertionError(f"{law}; it raised {type(error).__name__}: {error}") from error
         _arm(policy, state, problem, "after answers with arms left out")

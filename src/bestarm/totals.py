@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = Any
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+AnyArray: TypeAlias = Any  # of whatever library, where the array dialect is spoken: algebra, designs, tables
 
 
 @dataclass(frozen=True)
@@ -51,28 +52,32 @@ class Tally:
     @property
     def means(self) -> Array:
         """The mean reward of each arm `(..., K)`, 0 of one not pulled."""
-        return self.sums / np.maximum(self.counts, 1.0)
+        found: Array = self.sums / np.maximum(self.counts, 1.0)
+        return found
 
     @property
     def within(self) -> Array:
         """W, the scatter of each arm's rewards about their mean, `(..., K)`."""
         if self.scatter is not None:
             return self.scatter
-        return np.maximum(self.squares - self.sums * self.means, 0.0)
+        found: Array = np.maximum(self.squares - self.sums * self.means, 0.0)
+        return found
 
     @property
     def level(self) -> Array:
         """The mean of all rewards, `(...)`."""
-        return np.sum(self.sums, axis=-1) / np.maximum(np.sum(self.counts, axis=-1), 1.0)
+        found: Array = np.sum(self.sums, axis=-1) / np.maximum(np.sum(self.counts, axis=-1), 1.0)
+        return found
 
     def residual(self, means: Array) -> Array:
         """Return the sum of squares `(..., K)` about these `means` `(..., K)`."""
-        return self.within + self.counts * (self.means - means) ** 2
+        found: Array = self.within + self.counts * (self.means - means) ** 2
+        return found
 
-    def about(self, value: Array) -> "Tally":
+    def about(self, value: Array | float) -> "Tally":
         """Return the same of rewards less a `value` for each replication `(...)`."""
-        value = np.asarray(value)[..., None]
-        return Tally(self.counts, self.sums - self.counts * value, self.residual(value), self.within)
+        level = np.asarray(value)[..., None]
+        return Tally(self.counts, self.sums - self.counts * level, self.residual(level), self.within)
 
     def scaled(self, unit: float) -> "Tally":
         """Return the same of rewards in another `unit`."""

@@ -137,8 +137,8 @@ def test_names_tell_policies_apart():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (Shares, "Shares is no policy.*a class was given; call it"),
-        (object(), "object is no policy: a value with start, ask, tell, recommend is expected; it has no start"),
+        (Shares, r"Shares is the class of a policy, not a policy: make one, Shares\(\)"),
+        (object(), "object is no policy: it has no start, ask, tell, recommend"),
         (Holding(), r"Holding cannot be told from its repr.*give it a name: \{'mine': policy\}"),
         (f"{HERE}:Shares:part=x", "setting part of policy .* must be a number; given 'x'"),
         (f"{HERE}:Shares:parts=1", "has no setting 'parts'; it has part, least"),

@@ -173,7 +173,7 @@ def test_intervals_of_a_law_of_ones_own_hold_the_means(name):
         low, high = np.quantile(belief.draws, (0.025, 0.975), axis=0)
         held.append(np.mean((low <= law.value(predictor)) & (law.value(predictor) <= high)))
     assert np.mean(held) == pytest.approx(0.95, abs=5 * np.std(held) / np.sqrt(120) + 0.01)
-    assert belief.believes.startswith(type(law).__name__)
+    assert belief.words.startswith(type(law).__name__)
 
 
 def test_a_probit_law_plays_against_the_noise_it_gives(rng):
@@ -254,7 +254,7 @@ def test_a_model_that_only_fits_is_used_and_its_silence_is_said(rng):
     rewards = Rewards(OnlyFits(), Goal("minimize"))
     assert rewards.better(2.0) == -2.0
     belief = rewards.model.posterior(np.eye(4), Tally(np.ones(4), np.arange(4.0), np.arange(4.0) ** 2), 1.0, 100, 1)
-    assert "OnlyFits says nothing of its error, so features are unused" in belief.believes
+    assert "OnlyFits says nothing of its error, so features are unused" in belief.words
 
 
 @pytest.mark.parametrize("policy", [POLICY, catalog.policy("gse-log-fwg"), OPTIMIST])

@@ -9,8 +9,9 @@ from bestarm.bandits import Bandit, Gaussian, Tape
 from bestarm.core import Problem
 from bestarm.errors import InputError
 from bestarm.playing import play
-from bestarm.policies.auto import Auto, _unbeaten
+from bestarm.policies.auto import Auto
 from bestarm.policies.elimination import EliminationState
+from bestarm.policies.opinion import _unbeaten
 from bestarm.structures.hypotheses import KINDS, Line, OneOf
 
 
@@ -47,7 +48,7 @@ def test_a_round_does_not_stake_all_on_its_leader(arms, most, rng):
 
     def watch(round_):
         if round_.before.opinion is not None:
-            leader = np.argmax(round_.before.opinion.mixed, axis=-1)
+            leader = np.argmax(round_.before.opinion.mean, axis=-1)
             planned.append(np.take_along_axis(round_.pulls.times, leader[:, None], axis=-1) / round_.pulls.total)
 
     play(Auto(rounds=10), bandit, 320, 1, watch=watch)
@@ -134,7 +135,7 @@ def test_one_interaction_among_many_is_found():
     found, blind = (np.mean(bandit.correct(play(Auto(kinds=k), bandit, 320, 1).arm)) for k in (KINDS, straight))
     assert found > 0.9 > 0.6 > blind
     policy = Auto()
-    alone = policy.belief(play(policy, Bandit(levels, means, Gaussian(1.0)), 600, 1).state)
+    alone = policy.describe(play(policy, Bandit(levels, means, Gaussian(1.0)), 600, 1).state).weights()
     assert alone["linear, one product"] + alone["affine, one product"] > 0.9
 
 
@@ -149,11 +150,11 @@ def test_it_says_what_it_believes():
     bandit = instances.randomized(32, 3, noise_variance=0.1, rng=2)
     policy = Auto()
     run = play(policy, bandit, 600, 1)
-    weights = policy.belief(run.state)
+    weights = policy.describe(run.state).weights()
     assert list(weights) == sorted(weights, key=lambda kind: -weights[kind])
     assert sum(weights.values()) == pytest.approx(1)
     assert weights["linear"] + weights["affine"] > 0.8
-    assert policy.belief(policy.start(Problem(np.eye(3), 5))) == {}
+    assert policy.describe(policy.start(Problem(np.eye(3), 5))).weights() == {}
 
 
 def test_features_that_lie_do_not_mislead_it(rng):

@@ -45,7 +45,7 @@ def test_the_recursion_is_regression(prior, columns, rng):
     assert np.allclose(posterior.mean, mean, rtol=0, atol=1e-8)
     assert np.allclose(posterior.variance, np.diag(covariance), rtol=0, atol=1e-8)
     for arm in range(6):
-        assert np.allclose(posterior.covariances(np.int64(arm)), covariance[arm], rtol=0, atol=1e-8)
+        assert np.allclose(posterior.column(np.int64(arm)), covariance[arm], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=repr)

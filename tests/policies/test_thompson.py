@@ -7,9 +7,14 @@ from bestarm import instances
 from bestarm.bandits import Stream
 from bestarm.core import Problem, Pulls, Totals
 from bestarm.errors import InputError
+from bestarm.kernels import Exponential
 from bestarm.playing import play
 from bestarm.policies.earlier import thompson
+from bestarm.policies.posteriors import KernelPrior, LinearPrior, SeparatePrior
 from bestarm.policies.process import RATIOS, _by_distance, _centred
+from bestarm.policies.rules import Thompson
+from bestarm.policies.sequential import EachOnce, Sequential
+from bestarm.testing import check_policy
 
 
 def told(policy, features, times, sums, squares):
@@ -25,7 +30,7 @@ def test_draws_have_the_mean_and_covariance_of_the_posterior(rng):
     policy = thompson()
     state = told(policy, features, times, sums, sums**2 + times)
     state = policy.tell(state, Pulls(np.array([1]), np.array([2])), Totals(np.array([1.0]), np.array([1.0])))
-    draws = np.stack([state.posterior.draw(*rng.standard_normal((2, 5))) for _ in range(40_000)])
+    draws = state.posterior.draw(40_000, rng.standard_normal)
     x = _by_distance(features)
     prior = float(state.posterior.ratio * state.posterior.noise) * policy.prior.kernel(x, x)
     known = state.posterior.tally
@@ -86,3 +91,11 @@ def test_it_beats_equal_shares_on_smooth_means():
 def test_a_share_of_nothing_is_refused():
     with pytest.raises(InputError, match="share"):
         thompson(share=0.0)
+
+
+@pytest.mark.parametrize("prior", [LinearPrior(), SeparatePrior(), KernelPrior(Exponential())], ids=repr)
+def test_any_prior_will_do(prior, rng):
+    policy = Sequential(Thompson(), prior, EachOnce())
+    bandit = instances.randomized(6, 3, noise_variance=0.01, replications=20, rng=rng)
+    assert np.mean(bandit.correct(play(policy, bandit, 60, 1).arm)) > 0.6
+    check_policy(policy)

@@ -114,7 +114,7 @@ def test_steep_log_odds_are_no_reason_to_doubt_a_line(rng):
     means = 1 / (1 + np.exp(-levels @ np.array([0.9, -0.8, 0.7, 0.6, -0.5])))
     run = play(Auto(), Bandit(np.stack([levels] * 40), np.stack([means] * 40), Bernoulli()), 600, 1)
     assert (run.arm == means.argmax()).mean() > 0.9
-    assert np.mean(run.state.opinion.doubt) < 0.3
+    assert np.mean(run.state.opinion.nonlinear) < 0.3
 
 
 def test_benchmarks_give_auto_rewards_0_and_1_and_lower_them_for_linear_policies():

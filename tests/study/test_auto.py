@@ -129,7 +129,7 @@ def test_chances_of_coins_lie_between_0_and_1_and_losses_are_wins_less_one():
     counts, wins = np.full(8, 12.0), np.array([0.0, 0.0, 1.0, 0.0, 2.0, 5.0, 8.0, 11.0])
     heads, tails = Tally(counts, wins, wins), Tally(counts, wins - counts, counts - wins)
     won, lost = (Weighed().posterior(features, known, None, 2000, 1) for known in (heads, tails))
-    assert won.believes.endswith("in log odds")
+    assert won.words.endswith("in log odds")
     assert 0 <= won.draws.min() < won.draws.max() <= 1
     assert -1 <= lost.draws.min() < lost.draws.max() <= 0
     np.testing.assert_allclose(lost.mean, won.mean - 1, atol=0.03)
@@ -167,7 +167,7 @@ def test_noise_that_is_told_is_believed():
     known = Tally(np.full(4, 5.0), np.arange(4.0), np.arange(4.0) ** 2 / 5 + 4)
     narrow, wide = (Weighed().posterior(np.eye(4), known, noise, 2000, 1) for noise in (1e-4, 100.0))
     assert narrow.draws.std(0).max() < 0.1 * wide.draws.std(0).min()
-    assert narrow.believes.endswith("noise variance 0.0001, as told")
+    assert narrow.words.endswith("noise variance 0.0001, as told")
 
 
 def test_thousands_of_arms_are_drawn_without_a_matrix_of_their_size():

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import bestarm
-from bestarm.bandits import Bandit, Bernoulli, Gaussian
+from bestarm.bandits import Bandit, Bernoulli, Gaussian, Tape
 from bestarm.cli import main
 from bestarm.errors import InputError, PullError, StorageError
 from bestarm.models.glm import GLM
@@ -213,3 +213,13 @@ def test_a_law_or_a_model_is_taken_as_a_value(tmp_path):
     assert named == bestarm.run(X, 200, chances, model=Logistic(), seed=1)
     with pytest.raises(InputError, match="a reward model, a law of rewards, or the name of one is expected"):
         bestarm.run(X, 200, chances, model=3.5, seed=1)
+
+
+def test_rewards_drawn_in_advance_are_a_world_too():
+    tape = Tape.draw(WORLD, 60, np.random.default_rng(3))
+    study = create_study(X, 60, "sequential-halving", storage=None, seed=1)
+    told = simulate(study, tape)
+    known = study.state.known()
+    assert 50 < told == known.counts.sum()
+    at = known.counts.astype(int)
+    np.testing.assert_allclose(known.sums, np.take_along_axis(tape.sums, at[:, None], axis=-1)[:, 0], atol=1e-12)

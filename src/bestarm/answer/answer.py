@@ -16,7 +16,7 @@ from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
 from bestarm.models.means import Means
-from bestarm.models.posterior import ROUNDING, Posterior, deviation
+from bestarm.models.posterior import ROUNDING, DrawnPosterior, deviation
 from bestarm.rewards import Rewards
 
 ROOM = 40_000_000  # draws times arms that are held at once
@@ -147,7 +147,7 @@ class Evidence:
         """How many results there are."""
         return int(self.known.counts.sum())
 
-    def believed(self, draws: int, rng: Any) -> Posterior:
+    def believed(self, draws: int, rng: Any) -> DrawnPosterior:
         """Return the posterior of the arms in the race."""
         draws = int(min(draws, max(500, ROOM // len(self.ids))))
         if draws < 1:
@@ -155,7 +155,7 @@ class Evidence:
         given = (self.features, self.known, self.noise_variance, draws, rng)
         try:
             with np.errstate(all="ignore"):
-                everyone: Posterior = self.rewards.model.posterior(*given)
+                everyone: DrawnPosterior = self.rewards.model.posterior(*given)
             if not np.isfinite(everyone.draws).all():
                 raise ArithmeticError("the posterior is not finite")
         except BEYOND:  # results are kept, also those it cannot use
@@ -219,7 +219,7 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
         expected_regret=behind(belief, chosen),
         corrected=best.corrected,
         warnings=(*(finding.words for finding in found), *differ, *evidence.notes),
-        believes=belief.believes,
+        believes=belief.words,
         pulls=best.pulls,
         told=evidence.told,
         policy_arm=None if policy is None else evidence.ids[policy],
@@ -233,7 +233,7 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
     return Assessment(answer, tuple(estimates[i] for i in ranked), fit, tuple(found))
 
 
-def behind(belief: Posterior, arm: int) -> float:
+def behind(belief: DrawnPosterior, arm: int) -> float:
     """Return how far an arm is behind the best, on average."""
     return float(np.mean(belief.draws.max(axis=1) - belief.draws[:, arm]))
 
@@ -250,7 +250,7 @@ def _alone(evidence: Evidence) -> Assessment:
     return Assessment(answer, (one,), FitCheck("nothing to check: there is one arm"))
 
 
-def _estimates(evidence: Evidence, belief: Posterior) -> list[ArmEstimate]:
+def _estimates(evidence: Evidence, belief: DrawnPosterior) -> list[ArmEstimate]:
     """Return the estimates of the arms in the race, in their own order, turned to the person's direction."""
     natural, present, model = evidence.rewards.natural, np.flatnonzero(evidence.present), evidence.rewards.model
     model = model if model.structured else Means()
@@ -279,7 +279,7 @@ def _why(model: Any, doubted: bool) -> str:
 
 
 def _difference(
-    estimates: list[ArmEstimate], leader: int, theirs: int, belief: Posterior, words: str
+    estimates: list[ArmEstimate], leader: int, theirs: int, belief: DrawnPosterior, words: str
 ) -> tuple[str, ...]:
     """Say that policy and data differ, unless the two arms are as good as equal."""
     ahead = float(belief.mean[leader] - belief.mean[theirs])

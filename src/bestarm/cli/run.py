@@ -16,7 +16,7 @@ from bestarm.cli.answering import show
 from bestarm.cli.app import DIRECTION, FORMAT, main, print_answer, print_table, say
 from bestarm.cli.options import accounted, warnings_said
 from bestarm.cli.tables import read_arms, reading, table_options
-from bestarm.core import Problem, policy_of, variance_of_noise, whole_budget
+from bestarm.core import policy_of, variance_of_noise, whole_budget
 from bestarm.errors import BudgetWarning, InputError
 from bestarm.study.history import look_back
 from bestarm.study.report import checked
@@ -185,12 +185,9 @@ def _warn_if_thin(study: Study) -> None:
     state = study.state
     if state.rows is not None:
         say(f"{state.rows.rows:,} arms, {state.rows.columns} features, read in blocks")
-        begun, dimension = study.driver.started[1] if study.driver.started else None, state.rows.columns
-    else:
-        problem = Problem(state.features_of(), int(state.budget), state.noise_variance)
-        with np.errstate(all="ignore"):
-            begun, dimension = state.policy.start(problem), int(np.linalg.matrix_rank(problem.features))
+    _, begun = study.driver.started or (0, None)
     for pulls in () if begun is None else policy_of(state.policy).describe(begun).stages[:1]:
+        dimension = np.linalg.matrix_rank(state.features_of()) if state.rows is None else state.rows.columns
         if pulls < dimension:
             say(
                 f"{BudgetWarning.__name__}: {pulls} pulls in the first stage cannot determine {dimension} "

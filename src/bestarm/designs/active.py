@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bestarm.core import Array
+from bestarm.core import AnyArray
 from bestarm.designs.newton import Floats
 from bestarm.designs.pool import Cache, narrowed, pool_design, sample_design
 from bestarm.designs.reading import Index, Pass, Progress, Reader, ReadingPlan
@@ -142,7 +142,7 @@ class ActiveSet:
 
     tolerance: float = 1e-2
 
-    def weights(self, candidates: Candidates, targets: Array | None = None) -> Array:
+    def weights(self, candidates: Candidates, targets: AnyArray | None = None) -> AnyArray:
         """Return the design over all arms; `targets` do not change it, since it covers every direction."""
         x = to_host(candidates.coordinates)
         stack = x.reshape(-1, *x.shape[-2:])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bestarm.core import Array, Random, namespace
+from bestarm.core import AnyArray, Random, namespace
 from bestarm.designs.protocols import Design
 from bestarm.linalg import Candidates, scatter
 
@@ -24,7 +24,7 @@ class WithTargets:
     design: Design
     share: float = 0.5
 
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         first = round(self.share * pulls)
         times = self.design.allocate(candidates, first, rng, targets)
         xp = namespace(times)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bestarm.core import Array, Random, namespace
+from bestarm.core import AnyArray, Random, namespace
 from bestarm.designs.directions import Directions, EachArm
 from bestarm.linalg import Candidates, matvec, one_hot, pick, rank, row, rows
 
@@ -23,7 +23,7 @@ class Greedy:
     directions: Directions = EachArm()
     ridge: float = 1e-3
 
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         x = candidates.coordinates
         xp = namespace(x)
         arms = x.shape[-2]
@@ -48,7 +48,7 @@ class Greedy:
             times = times + one_hot(a, arms, xp.int64)
         return times
 
-    def _choose(self, cross: Array, leverage: Array, width: Array) -> Array:
+    def _choose(self, cross: AnyArray, leverage: AnyArray, width: AnyArray) -> AnyArray:
         xp = namespace(cross)
         left = width[..., :, None] - cross * cross / (1 + leverage)[..., None, :]
         worst = xp.max(left, axis=-2)

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from bestarm.core import Array, Random
+from bestarm.core import AnyArray, Random
 from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.protocols import Design, Rounding, without_dust
 from bestarm.designs.reading import Index
@@ -34,7 +34,7 @@ class BySize:
     many: Design
     switch: int = 5000
 
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         design = self.few if candidates.features.shape[-2] <= self.switch else self.many
         return design.allocate(candidates, pulls, rng, targets)
 
@@ -49,7 +49,7 @@ class Sparse:
     tolerance: float = 1e-2
     rounding: Rounding = AutoRound()
 
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         """Return whole numbers `(..., k)`; `targets` do not change them, since the design covers every direction."""
         x = to_host(candidates.features)
         stack = x.reshape(prod(x.shape[:-2]), *x.shape[-2:])
@@ -72,7 +72,7 @@ class Sparse:
         return found.rows[kept][some], np.asarray(times[some], dtype=np.int64)
 
 
-def shortened(found: Solution, pulls: int) -> tuple[Index, Array]:
+def shortened(found: Solution, pulls: int) -> tuple[Index, AnyArray]:
     """Return positions `(m,)` in the support of a solution and their shares of the pulls, sum one.
 
     Weights on their way to zero are dropped. Where the pulls are few for so long a support, it is brought to r(r + 1)/2

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.iterate import Work, iterate
 from bestarm.linalg import Candidates, add_at, blank_columns, leverage, matvec, moment, one_hot, pick, rank, row
 
@@ -13,14 +13,14 @@ REFRESH = 100  # rank-one updates between two inversions: their error stays near
 class Start(Protocol):
     """Where an iterative design begins: weights that span the space."""
 
-    def begin(self, coordinates: Array) -> Array: ...
+    def begin(self, coordinates: AnyArray) -> AnyArray: ...
 
 
 @dataclass(frozen=True)
 class KumarYildirim:
     """Begin on d arms only; see `kumar_yildirim`."""
 
-    def begin(self, coordinates: Array) -> Array:
+    def begin(self, coordinates: AnyArray) -> AnyArray:
         return kumar_yildirim(coordinates)
 
 
@@ -36,7 +36,7 @@ class Multiplicative:
     steps: int = 24
     drop: float = 0.1
 
-    def begin(self, coordinates: Array) -> Array:
+    def begin(self, coordinates: AnyArray) -> AnyArray:
         xp = namespace(coordinates)
         arms, columns = coordinates.shape[-2:]
         if arms <= 3 * columns:
@@ -54,7 +54,7 @@ class Multiplicative:
         return w if bool(xp.all(spans)) else xp.where(spans, w, kumar_yildirim(coordinates))
 
 
-def kumar_yildirim(coordinates: Array) -> Array:
+def kumar_yildirim(coordinates: AnyArray) -> AnyArray:
     """Return the start of Kumar and Yıldırım (2005): 1/d on each of d arms that span the space.
 
     Each pick is the arm farthest from the span of those before (pivoted Gram-Schmidt), O(k d²) in all.
@@ -97,7 +97,7 @@ class WolfeAtwood:
     start: Start = KumarYildirim()
     limit: int = 100_000
 
-    def weights(self, candidates: Candidates, targets: Array | None = None) -> Array:
+    def weights(self, candidates: Candidates, targets: AnyArray | None = None) -> AnyArray:
         """Return the design over all arms; `targets` do not change it, since it covers every direction."""
         x = candidates.coordinates
         xp = namespace(x)
@@ -111,12 +111,12 @@ class WolfeAtwood:
         weights = xp.where((dimension == 1)[..., None], alone, weights)
         return xp.where((dimension == 0)[..., None], uniform, weights)
 
-    def _finished(self, work: Work) -> Array:
+    def _finished(self, work: Work) -> AnyArray:
         _, _, _, g, d = work
         xp = namespace(g)
         return (xp.max(g, axis=-1) <= (1 + self.tolerance) * d) | (d <= 1)
 
-    def _advance(self, t: int, work: Work, done: Array | None) -> Work:
+    def _advance(self, t: int, work: Work, done: AnyArray | None) -> Work:
         w, x, inverse, g, d = work
         xp = namespace(w)
         high, low = xp.argmax(g, axis=-1), xp.argmin(xp.where(w > 0, g, xp.inf), axis=-1)
@@ -142,7 +142,7 @@ class WolfeAtwood:
         return w, x, inverse, g, d
 
 
-def harman_pronzato(leverages: Array, dimension: Array) -> Array:
+def harman_pronzato(leverages: AnyArray, dimension: AnyArray) -> AnyArray:
     """Return which arms `(..., k)` can support no D-optimal design, whatever the design these leverages are of.
 
     Those with g_i < d (1 + ε/2 − √(ε (4 + ε − 4/d))/2), ε = max_i g_i − d (Harman and Pronzato 2007).
@@ -158,7 +158,7 @@ def harman_pronzato(leverages: Array, dimension: Array) -> Array:
     return leverages < (dimension * (1 + excess / 2 - root / 2))[..., None]
 
 
-def certificate(coordinates: Array, weights: Array) -> Array:
+def certificate(coordinates: AnyArray, weights: AnyArray) -> AnyArray:
     """Return max_i g_i(π) / d `(...)`: 1 at a D- and G-optimal design, never below (Kiefer and Wolfowitz)."""
     xp = namespace(coordinates)
     g = leverage(coordinates, xp.linalg.inv(moment(coordinates, weights)))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from bestarm.core import Array, Random, namespace
+from bestarm.core import AnyArray, Random, namespace
 from bestarm.linalg import moment, one_hot, rank, row, rows, top
 
 NEGLIGIBLE = 1e-9  # weights and remainders below this are rounding error of the design
@@ -19,7 +19,7 @@ class LargestRemainder:
     array([2, 1, 1])
     """
 
-    def round(self, coordinates: Array, weights: Array, pulls: int, rng: Random) -> Array:
+    def round(self, coordinates: AnyArray, weights: AnyArray, pulls: int, rng: Random) -> AnyArray:
         xp = namespace(weights)
         times, rest, missing = _floors(weights, pulls)
         place = xp.argsort(xp.argsort(-rest, axis=-1, stable=True), axis=-1, stable=True)
@@ -30,7 +30,7 @@ class LargestRemainder:
 class Randomised:
     """⌊n π_i⌋ each, the rest by systematic sampling: the expected number of pulls is exactly n π_i."""
 
-    def round(self, coordinates: Array, weights: Array, pulls: int, rng: Random) -> Array:
+    def round(self, coordinates: AnyArray, weights: AnyArray, pulls: int, rng: Random) -> AnyArray:
         xp = namespace(weights)
         times, rest, missing = _floors(weights, pulls)
         chance = xp.cumulative_sum(rest, axis=-1)
@@ -53,7 +53,7 @@ class PukelsheimRieder:
     array([8, 1, 1])
     """
 
-    def round(self, coordinates: Array, weights: Array, pulls: int, rng: Random) -> Array:
+    def round(self, coordinates: AnyArray, weights: AnyArray, pulls: int, rng: Random) -> AnyArray:
         xp = namespace(weights)
         w = xp.where(weights > NEGLIGIBLE, weights, xp.zeros_like(weights))
         w = w / xp.sum(w, axis=-1, keepdims=True)
@@ -83,7 +83,7 @@ class AllenZhu:
 
     head: float = 1.0
 
-    def round(self, coordinates: Array, weights: Array, pulls: int, rng: Random) -> Array:
+    def round(self, coordinates: AnyArray, weights: AnyArray, pulls: int, rng: Random) -> AnyArray:
         xp = namespace(weights)
         times, _, _ = _floors(weights, self.head * pulls)
         missing = pulls - xp.sum(times, axis=-1)
@@ -103,7 +103,7 @@ class AllenZhu:
         return times + xp.sum(xp.where(hot, picked[..., None], xp.zeros_like(picked[..., None])), axis=-2)
 
 
-def _learning_rate(coordinates: Array, pulls: int) -> Array:
+def _learning_rate(coordinates: AnyArray, pulls: int) -> AnyArray:
     """Return α = √(2n)/(1 − √(2d/n)), the one that optimises the guarantee, or 6 √(2n) where there is none."""
     xp = namespace(coordinates)
     d = rank(coordinates)
@@ -112,7 +112,9 @@ def _learning_rate(coordinates: Array, pulls: int) -> Array:
     return sqrt(2 * pulls) * xp.where(guaranteed, 1 / room, 6 * xp.ones_like(d))
 
 
-def _regret_picks(y: Array, spent: Array, allowed: Array, missing: Array, most: int, alpha: Array) -> Array:
+def _regret_picks(
+    y: AnyArray, spent: AnyArray, allowed: AnyArray, missing: AnyArray, most: int, alpha: AnyArray
+) -> AnyArray:
     """Return how often each of `y` `(..., q, r)` is picked, `missing` `(...)` times in all."""
     xp = namespace(y)
     blank = xp.all(y == 0, axis=-2)
@@ -134,7 +136,7 @@ def _regret_picks(y: Array, spent: Array, allowed: Array, missing: Array, most: 
     return picked
 
 
-def _trace_one(values: Array) -> Array:
+def _trace_one(values: AnyArray) -> AnyArray:
     """Return the c with Σ_j (c + values_j)⁻² = 1, all c + values_j positive.
 
     h(c) = (Σ_j (c + values_j)⁻²)^{-1/2} is concave and h(1 − min values) ≤ 1, so Newton climbs to h = 1.
@@ -154,13 +156,13 @@ class AutoRound:
 
     switch: float = 20.0
 
-    def round(self, coordinates: Array, weights: Array, pulls: int, rng: Random) -> Array:
+    def round(self, coordinates: AnyArray, weights: AnyArray, pulls: int, rng: Random) -> AnyArray:
         few = pulls <= self.switch * min(coordinates.shape[-2:])
         rounding = AllenZhu() if few else PukelsheimRieder()
         return rounding.round(coordinates, weights, pulls, rng)
 
 
-def _floors(weights: Array, pulls: float) -> tuple[Any, Any, Any]:
+def _floors(weights: AnyArray, pulls: float) -> tuple[Any, Any, Any]:
     """Return ⌊n π_i⌋, the remainders, and how many pulls are missing."""
     xp = namespace(weights)
     shares = xp.where(weights > NEGLIGIBLE, weights * pulls, xp.zeros_like(weights))

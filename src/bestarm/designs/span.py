@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.designs.newton import Floats
 from bestarm.designs.reading import Index, Reader, ReadingPlan
 from bestarm.errors import ArmsError
@@ -89,7 +89,7 @@ class _Moments:
     positions: Index
     scale: Floats | None = None
 
-    def __call__(self, block: Array, start: int) -> _Sum:
+    def __call__(self, block: AnyArray, start: int) -> _Sum:
         xp = namespace(block)
         low, high = np.searchsorted(self.positions, [start, start + block.shape[0]])
         picked = to_host(xp.take(block, beside(self.positions[low:high] - start, block), axis=0))
@@ -104,7 +104,7 @@ class _Moments:
         return _Sum(gram, peaks, (picked,), bad)
 
 
-def _not_finite(block: Array, start: int) -> tuple[int, int, float] | None:
+def _not_finite(block: AnyArray, start: int) -> tuple[int, int, float] | None:
     values = to_host(block)
     for row, column in np.argwhere(~np.isfinite(values))[:1]:
         return start + int(row), int(column), float(values[row, column])
@@ -115,7 +115,7 @@ def _not_finite(block: Array, start: int) -> tuple[int, int, float] | None:
 class _Peaks:
     """Return max |x_j| of each column `(d,)`."""
 
-    def __call__(self, block: Array, start: int) -> Floats:
+    def __call__(self, block: AnyArray, start: int) -> Floats:
         xp = namespace(block)
         return np.asarray(to_host(xp.max(xp.abs(block), axis=0)), dtype=np.float64)
 
@@ -126,7 +126,7 @@ class _Triangle:
 
     scale: Floats
 
-    def __call__(self, block: Array, start: int) -> Floats:
+    def __call__(self, block: AnyArray, start: int) -> Floats:
         xp = namespace(block)
         wide = xp.astype(block, xp.float64, copy=False)
         wide = wide / beside(self.scale, wide)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bestarm.core import Array, Random, namespace
+from bestarm.core import AnyArray, Random, namespace
 from bestarm.designs.optimal import kumar_yildirim
 from bestarm.designs.protocols import Design
 from bestarm.linalg import Candidates, evened, one_hot, span_coordinates
@@ -19,7 +19,7 @@ class Uniform:
     [2, 2, 3]
     """
 
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         shape = candidates.features.shape[:-1]
         each, rest = divmod(pulls, shape[-1])
         return each + random_subset(shape, rest, rng, candidates.features)
@@ -35,7 +35,7 @@ class Equal:
     array([2, 2, 2])
     """
 
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         xp = namespace(candidates.features)
         shape = tuple(candidates.features.shape[:-1])
         if pulls < shape[-1]:
@@ -43,7 +43,7 @@ class Equal:
         return xp.full(shape, pulls // shape[-1], dtype=xp.int64)
 
 
-def random_subset(shape: tuple[int, ...], size: int, rng: Random, like: Array) -> Array:
+def random_subset(shape: tuple[int, ...], size: int, rng: Random, like: AnyArray) -> AnyArray:
     """Return ones `(..., k)` for a random `size` of the arms, zeros for the others."""
     xp = namespace(like)
     order = xp.argsort(xp.asarray(rng.random(shape)), axis=-1)
@@ -59,7 +59,7 @@ class Clustered:
 
     clusters: int | None = None
 
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         xp = namespace(candidates.features)
         *batch, arms, columns = candidates.features.shape
         flat = np.reshape(np.asarray(candidates.features), (-1, arms, columns))
@@ -67,7 +67,7 @@ class Clustered:
         times = [self._one(x, pulls, draw) for x, draw in zip(flat, draws, strict=True)]
         return xp.reshape(xp.asarray(np.stack(times)), (*batch, arms))
 
-    def _one(self, features: Array, pulls: int, draw: Array) -> Array:
+    def _one(self, features: AnyArray, pulls: int, draw: AnyArray) -> AnyArray:
         from sklearn.cluster import KMeans
         from sklearn.exceptions import ConvergenceWarning
 
@@ -99,7 +99,7 @@ class Forced:
     design: Design
     each: int = 1
 
-    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: Array | None = None) -> Array:
+    def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         xp = namespace(candidates.coordinates)
         times = self.design.allocate(candidates, pulls, rng, targets)
         basis = xp.astype(kumar_yildirim(candidates.coordinates) > 0, xp.int64)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.designs.newton import Floats, leverages
 from bestarm.designs.pool import Cache
 from bestarm.designs.reading import Index, Reader, ReadingPlan
@@ -73,7 +73,7 @@ class _Leverages:
     pool: int
     dtype: np.dtype[Any]
 
-    def __call__(self, block: Array, start: int) -> PassResult:
+    def __call__(self, block: AnyArray, start: int) -> PassResult:
         xp = namespace(block)
         wide = xp.astype(block, getattr(xp, self.dtype.name), copy=False)
         y = wide @ beside(self.transform, wide)
@@ -90,7 +90,7 @@ class _Leverages:
         piece = above.astype(np.int64) + start, rows, values.astype(np.float64)
         return PassResult(top, start + row, self.pool, (piece,), len(above), self._extremes(xp, wide, block, start))
 
-    def _extremes(self, xp: Any, wide: Array, block: Array, start: int) -> tuple[Floats, Index, Rows]:
+    def _extremes(self, xp: Any, wide: AnyArray, block: AnyArray, start: int) -> tuple[Floats, Index, Rows]:
         if not self.directions.shape[1]:
             return np.zeros(0), np.zeros(0, np.int64), np.zeros((0, block.shape[1]))
         along = xp.abs(wide @ beside(self.directions, wide))

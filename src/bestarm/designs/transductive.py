@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.designs.directions import Directions, EachPair
 from bestarm.iterate import Work, iterate
 from bestarm.linalg import Candidates, moment, rows
@@ -30,12 +30,12 @@ class Transductive:
     tolerance: float = 2e-2
     limit: int = 500
 
-    def weights(self, candidates: Candidates, targets: Array | None = None) -> Array:
+    def weights(self, candidates: Candidates, targets: AnyArray | None = None) -> AnyArray:
         """Return the design over all arms for the directions between `targets`."""
         work = self._begin(candidates, targets)
         return iterate(work, self._finished, self._advance, self.limit, candidates.coordinates.shape[:-2])
 
-    def certified(self, candidates: Candidates) -> tuple[Array, float]:
+    def certified(self, candidates: Candidates) -> tuple[AnyArray, float]:
         """Return the design of one set of arms, and its worst direction over the lower bound: 1 at the optimum."""
         work: Work = tuple(part[None, ...] for part in self._begin(candidates, None))
         for t in range(self.limit):
@@ -45,7 +45,7 @@ class Transductive:
         best, lower = (float(bound) for bound in work[-1][0, :])
         return work[0][0, :], best / lower if lower > 0 else float("inf")
 
-    def _begin(self, candidates: Candidates, targets: Array | None) -> Work:
+    def _begin(self, candidates: Candidates, targets: AnyArray | None) -> Work:
         x = candidates.coordinates
         xp = namespace(x)
         batch = x.shape[:-2]
@@ -59,11 +59,11 @@ class Transductive:
         bounds = xp.stack([xp.inf * xp.ones_like(w[..., 0]), xp.zeros_like(w[..., 0])], axis=-1)
         return w, w, shares, x, targeted, bounds
 
-    def _finished(self, work: Work) -> Array:
+    def _finished(self, work: Work) -> AnyArray:
         best, lower = work[-1][:, 0], work[-1][:, 1]
         return best <= (1 + self.tolerance) * lower
 
-    def _advance(self, t: int, work: Work, done: Array | None) -> Work:
+    def _advance(self, t: int, work: Work, done: AnyArray | None) -> Work:
         best, w, shares, x, targeted, bounds = work
         xp = namespace(w)
         inverse = xp.linalg.inv(moment(x, w))

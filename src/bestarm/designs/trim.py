@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from math import prod
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.designs.protocols import Weights
 from bestarm.linalg import Candidates
 
 NEGLIGIBLE = 1e-9  # weights below this are rounding error of the design
 
 
-def trim(coordinates: Array, weights: Array) -> Array:
+def trim(coordinates: AnyArray, weights: AnyArray) -> AnyArray:
     """Return a design `(..., k)` with at most r(r + 1)/2 support points and V at least as large, r the rank.
 
     The matrices x_i x_i' of more points than that are linearly dependent: Σ_i v_i x_i x_i' = 0. Moving along −v leaves
@@ -33,7 +33,7 @@ def trim(coordinates: Array, weights: Array) -> Array:
     return xp.reshape(xp.stack(pieces), tuple(weights.shape)) if pieces else weights
 
 
-def _trim_one(x: Array, w: Array, most: int) -> Array:
+def _trim_one(x: AnyArray, w: AnyArray, most: int) -> AnyArray:
     """Bring one design `(k,)` to `most` support points, looking at no more than twice as many at a time."""
     xp = namespace(w)
     while (support := xp.nonzero(w > 0)[0]).shape[0] > most:
@@ -45,7 +45,7 @@ def _trim_one(x: Array, w: Array, most: int) -> Array:
     return w / xp.sum(w)
 
 
-def _drop(products: Array, w: Array, count: int) -> Array:
+def _drop(products: AnyArray, w: AnyArray, count: int) -> AnyArray:
     """Set `count` of the weights `(q,)` to zero, Σ_i w_i x_i x_i' unchanged and Σ_i w_i no larger."""
     xp = namespace(w)
     nulls = xp.linalg.qr(products, mode="complete")[0][:, -count:]
@@ -62,14 +62,14 @@ def _drop(products: Array, w: Array, count: int) -> Array:
     return w
 
 
-def _products(x: Array) -> Array:
+def _products(x: AnyArray) -> AnyArray:
     """Return the distinct entries of each x_i x_i' in coordinates of the span, `(q, r(r + 1)/2)`."""
     xp = namespace(x)
     size = int(xp.count_nonzero(xp.any(x != 0, axis=0)))
     return xp.concat([x[:, a : a + 1] * x[:, a:size] for a in range(size)], axis=1)
 
 
-def _without(nulls: Array, out: int) -> Array:
+def _without(nulls: AnyArray, out: int) -> AnyArray:
     """Return one dependency fewer, none of which involves the point `out`."""
     xp = namespace(nulls)
     pivot = int(xp.argmax(xp.abs(nulls[out, :])))
@@ -86,5 +86,5 @@ class Trimmed:
 
     design: Weights
 
-    def weights(self, candidates: Candidates, targets: Array | None = None) -> Array:
+    def weights(self, candidates: Candidates, targets: AnyArray | None = None) -> AnyArray:
         return trim(candidates.coordinates, self.design.weights(candidates, targets))

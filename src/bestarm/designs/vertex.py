@@ -8,7 +8,7 @@ leverage itself, the same that Wynn's and Fedorov's methods pick. They differ in
 from dataclasses import dataclass
 from typing import Protocol
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.iterate import Work, iterate
 from bestarm.linalg import Candidates, add_at, leverage, matvec, moment, one_hot, pick, rank, row
 
@@ -19,7 +19,7 @@ GOLDEN = (5**0.5 - 1) / 2
 class Step(Protocol):
     """How far to move from π towards the vertex of largest leverage κ: π ← (1 − γ) π + γ e_j."""
 
-    def length(self, t: int, leverage: Array, along: Array, kappa: Array, dimension: Array) -> Array:
+    def length(self, t: int, leverage: AnyArray, along: AnyArray, kappa: AnyArray, dimension: AnyArray) -> AnyArray:
         """Return γ `(R,)`; `along` `(R, k)` is x_i'V⁻¹x_j."""
         ...
 
@@ -32,10 +32,10 @@ class LineSearch:
     both at once. On {e_1..e_d, x_ω} it never leaves the uniform design.
     """
 
-    def length(self, t: int, leverage: Array, along: Array, kappa: Array, dimension: Array) -> Array:
+    def length(self, t: int, leverage: AnyArray, along: AnyArray, kappa: AnyArray, dimension: AnyArray) -> AnyArray:
         xp = namespace(leverage)
 
-        def worst(gamma: Array) -> Array:
+        def worst(gamma: AnyArray) -> AnyArray:
             return xp.max(_after(leverage, along, kappa, gamma), axis=-1)
 
         low, high = xp.zeros_like(kappa), xp.ones_like(kappa) * (1 - 1e-12)
@@ -59,7 +59,7 @@ class OpenLoop:
 
     start: float = 2.0
 
-    def length(self, t: int, leverage: Array, along: Array, kappa: Array, dimension: Array) -> Array:
+    def length(self, t: int, leverage: AnyArray, along: AnyArray, kappa: AnyArray, dimension: AnyArray) -> AnyArray:
         xp = namespace(kappa)
         return xp.ones_like(kappa) * (2 / (t + 2 + self.start))
 
@@ -68,7 +68,7 @@ class OpenLoop:
 class Wynn:
     """γ_t = 1 / (m + 1) where m is the number of virtual pulls so far (Wynn 1970); the start counts as k of them."""
 
-    def length(self, t: int, leverage: Array, along: Array, kappa: Array, dimension: Array) -> Array:
+    def length(self, t: int, leverage: AnyArray, along: AnyArray, kappa: AnyArray, dimension: AnyArray) -> AnyArray:
         xp = namespace(kappa)
         return xp.ones_like(kappa) / (leverage.shape[-1] + t + 1)
 
@@ -77,7 +77,7 @@ class Wynn:
 class Fedorov:
     """γ = (κ/d − 1)/(κ − 1), the maximiser of log det V along the edge (Fedorov 1972)."""
 
-    def length(self, t: int, leverage: Array, along: Array, kappa: Array, dimension: Array) -> Array:
+    def length(self, t: int, leverage: AnyArray, along: AnyArray, kappa: AnyArray, dimension: AnyArray) -> AnyArray:
         xp = namespace(kappa)
         return xp.maximum(kappa / dimension - 1, xp.zeros_like(kappa)) / (kappa - 1)
 
@@ -98,7 +98,7 @@ class VertexDirection:
     iterations: int = 1000
     tolerance: float = 1e-2
 
-    def weights(self, candidates: Candidates, targets: Array | None = None) -> Array:
+    def weights(self, candidates: Candidates, targets: AnyArray | None = None) -> AnyArray:
         """Return the design over all arms; `targets` do not change it."""
         x = candidates.coordinates
         xp = namespace(x)
@@ -111,12 +111,12 @@ class VertexDirection:
         alone = one_hot(xp.argmax(xp.sum(x * x, axis=-1), axis=-1), x.shape[-2], x.dtype)
         return xp.where((dimension == 1)[..., None], alone, weights)
 
-    def _finished(self, work: Work) -> Array:
+    def _finished(self, work: Work) -> AnyArray:
         _, _, _, g, d, stalled = work
         xp = namespace(g)
         return (xp.max(g, axis=-1) <= (1 + self.tolerance) * d) | (d <= 1) | (stalled > 0)
 
-    def _advance(self, t: int, work: Work, done: Array | None) -> Work:
+    def _advance(self, t: int, work: Work, done: AnyArray | None) -> Work:
         w, x, inverse, g, d, stalled = work
         xp = namespace(w)
         j = xp.argmax(g, axis=-1)
@@ -142,7 +142,7 @@ class VertexDirection:
         return w, x, inverse, _after(g, along, kappa, gamma), d, stalled
 
 
-def _after(leverage: Array, along: Array, kappa: Array, gamma: Array) -> Array:
+def _after(leverage: AnyArray, along: AnyArray, kappa: AnyArray, gamma: AnyArray) -> AnyArray:
     """Return the leverages after a step γ towards an arm of leverage κ."""
     shrink = gamma / (1 - gamma + gamma * kappa)
     return (leverage - shrink[..., None] * along * along) / (1 - gamma)[..., None]

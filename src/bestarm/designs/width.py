@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.designs.directions import EachPair
 from bestarm.designs.transductive import Transductive
 from bestarm.linalg import Candidates, moment, rows
@@ -23,7 +23,7 @@ class Width(Protocol):
         """How far above the optimum, relatively, the width found may lie."""
         ...
 
-    def solve(self, candidates: Candidates, order: Array, length: Array) -> tuple[Array, Array]:
+    def solve(self, candidates: Candidates, order: AnyArray, length: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return the design over all arms `(..., K)` and the width `(...)` of `order[..., :length]`."""
         ...
 
@@ -43,7 +43,7 @@ class WorstPair:
     def tolerance(self) -> float:
         return self.design.tolerance
 
-    def solve(self, candidates: Candidates, order: Array, length: Array) -> tuple[Array, Array]:
+    def solve(self, candidates: Candidates, order: AnyArray, length: AnyArray) -> tuple[AnyArray, AnyArray]:
         xp = namespace(order)
         *batch, arms = order.shape
         x, features = (xp.reshape(a, (prod(batch), arms, -1)) for a in (candidates.coordinates, candidates.features))
@@ -61,7 +61,7 @@ class WorstPair:
             value = value + spread_out(found, index, (prod(batch),))
         return xp.reshape(weights, (*batch, arms)), xp.reshape(value, tuple(batch))
 
-    def _solve(self, candidates: Candidates, targets: Array) -> tuple[Array, Array]:
+    def _solve(self, candidates: Candidates, targets: AnyArray) -> tuple[AnyArray, AnyArray]:
         xp = namespace(targets)
         weights = self.design.weights(candidates, targets)
         z = rows(candidates.coordinates, targets)
@@ -88,7 +88,7 @@ class GaussianWidth:
     seed: int = 0
     tolerance: float = 0.02
 
-    def solve(self, candidates: Candidates, order: Array, length: Array) -> tuple[Array, Array]:
+    def solve(self, candidates: Candidates, order: AnyArray, length: AnyArray) -> tuple[AnyArray, AnyArray]:
         x = candidates.coordinates
         xp = namespace(x)
         within = xp.arange(order.shape[-1], dtype=order.dtype) < length[..., None]
@@ -108,8 +108,8 @@ class GaussianWidth:
 
 
 def solve_where(
-    width: Width, candidates: Candidates, order: Array, length: Array, marked: Array
-) -> tuple[Array, Array]:
+    width: Width, candidates: Candidates, order: AnyArray, length: AnyArray, marked: AnyArray
+) -> tuple[AnyArray, AnyArray]:
     """Solve for the replications `marked` `(...)` only; zeros elsewhere."""
     xp = namespace(order)
     *batch, arms = order.shape
@@ -125,7 +125,7 @@ def solve_where(
     return spread_out(weights, index, (*batch, arms)), spread_out(value, index, tuple(batch))
 
 
-def spread_out(values: Array, index: Array, shape: tuple[int, ...]) -> Array:
+def spread_out(values: AnyArray, index: AnyArray, shape: tuple[int, ...]) -> AnyArray:
     """Return zeros of `shape`, its batch axes taken as one, with `values` at the increasing `index` of that axis.
 
     >>> spread_out(np.array([[7, 8]]), np.array([2]), (3, 2))
@@ -142,13 +142,15 @@ def spread_out(values: Array, index: Array, shape: tuple[int, ...]) -> Array:
     return xp.reshape(xp.where(hit, full, xp.zeros_like(full)), shape)
 
 
-def expected_maximum(x: Array, weights: Array, order: Array, within: Array, noise: Array) -> Array:
+def expected_maximum(x: AnyArray, weights: AnyArray, order: AnyArray, within: AnyArray, noise: AnyArray) -> AnyArray:
     """Return the mean over draws ±ξ of max_z z'Lξ `(...)`, z the arms of `order` marked in `within`."""
     z = rows(_whiten(x, weights), order)
     return _extremes(z, within, noise)[0]
 
 
-def width_and_gradient(x: Array, weights: Array, order: Array, within: Array, noise: Array) -> tuple[Array, Array]:
+def width_and_gradient(
+    x: AnyArray, weights: AnyArray, order: AnyArray, within: AnyArray, noise: AnyArray
+) -> tuple[AnyArray, AnyArray]:
     """Return `expected_maximum` and its exact gradient in the weights `(..., K)`.
 
     With V = CC' and y_i = C⁻¹x_i: a change dV moves C⁻ᵀ by −C⁻ᵀ Φ(C⁻¹ dV C⁻ᵀ)', where Φ takes the lower triangle and
@@ -165,14 +167,14 @@ def width_and_gradient(x: Array, weights: Array, order: Array, within: Array, no
     return value, -xp.vecdot(y @ (xp.tril(P) * half), y)
 
 
-def _whiten(x: Array, weights: Array) -> Array:
+def _whiten(x: AnyArray, weights: AnyArray) -> AnyArray:
     """Return C⁻¹x_i `(..., K, r)` for V = CC'."""
     xp = namespace(x)
     inverse = xp.linalg.inv(xp.linalg.cholesky(moment(x, weights)))
     return x @ xp.matrix_transpose(inverse)
 
 
-def _extremes(z: Array, within: Array, noise: Array) -> tuple[Array, Array, Array]:
+def _extremes(z: AnyArray, within: AnyArray, noise: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return half the mean range of z'ξ over the arms marked, and which attain its ends in each draw, `(..., m)`."""
     xp = namespace(z)
     scores = xp.matrix_transpose(z @ xp.matrix_transpose(noise))  # (..., m, K)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.core import Tally
+from bestarm.core import Array, Tally
 from bestarm.errors import InputError
 from bestarm.estimators import build, describe, freeze
 from bestarm.linalg import Candidates, evened
@@ -43,7 +43,7 @@ class AnyRegressor(Model):
         mean = np.stack([self._one(*each) for each in zip(x, counts, sums, strict=True)]).reshape((*batch, arms))
         return Fit(mean, mean)
 
-    def _one(self, features: Any, counts: Any, sums: Any) -> Any:
+    def _one(self, features: Array, counts: Array, sums: Array) -> Array:
         from sklearn.utils.validation import has_fit_parameter
 
         pulled = counts > 0

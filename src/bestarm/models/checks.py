@@ -64,8 +64,8 @@ def pearson(rank: int, fit: Array, variance: Array, tally: Tally) -> FitCheck:
     free = int(enough.sum()) - rank
     if free < 1:
         return FitCheck("cannot be checked: too few arms were measured often enough")
-    apart = (tally.sums - tally.counts * fit)[enough]
-    statistic = float(np.sum(apart**2 / (tally.counts * variance)[enough]))  # Eq. 2
+    residual = (tally.sums - tally.counts * fit)[enough]
+    statistic = float(np.sum(residual**2 / (tally.counts * variance)[enough]))  # Eq. 2
     return FitCheck(f"χ² = {statistic:.3g} on {_degrees(free)}", statistic, float(chdtrc(free, statistic)))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bestarm.core import Array, Tally
-from bestarm.iterate import Work, iterate
+from bestarm.iterate import Work, iterate, uphill
 from bestarm.linalg import Candidates, leverage, matvec, moment, rank
 from bestarm.models.law import LONGEST, Law, Logistic, law_of
 from bestarm.models.linear import noise_of
@@ -75,31 +75,42 @@ class GLM(LawModel):
 
     def _newton(self, t: int, work: Work, done: Array | None) -> Work:
         theta, z, counts, sums, penalty, going = work
-        near = self.link.near(matvec(z, theta))
-        residual = sums - counts * self.link.value(near)
-        g = matvec(np.matrix_transpose(z), residual) - penalty[:, None] * theta  # Eq. 1
-        total = np.maximum(np.sum(counts, axis=-1), 1.0)
-        still = np.max(np.abs(g), axis=-1) > 1e-12 * total
-        still = still if done is None else still & ~done
-        ridge = penalty[:, None, None] * np.eye(theta.shape[-1], dtype=theta.dtype)
-        step = _solved(moment(z, counts * self.link.slope(near), ridge), g)  # Eq. 2
-        reach = np.max(np.abs(matvec(z, step)), axis=-1)
-        length = np.minimum(LONGEST / np.maximum(reach, 1.0), 1.0)
-        before = self._objective(theta, z, counts, sums, penalty)
-        slack = 1e-12 * (1 + np.abs(before))
-        for _ in range(40):
-            after = self._objective(theta + length[:, None] * step, z, counts, sums, penalty)
-            worse = still & ~(after >= before - slack)
-            if not np.any(worse):
-                break
-            length = np.where(worse, length / 2, length)
-        moved = np.where(still[:, None], theta + length[:, None] * step, theta)
-        return moved, z, counts, sums, penalty, still.astype(going.dtype)
+        enough = 1e-12 * np.maximum(np.sum(counts, axis=-1), 1.0)
+        after, still = PenalisedLikelihood(self.link, z, counts, sums, penalty).climbed(theta, enough, done)
+        return after, z, counts, sums, penalty, still.astype(going.dtype)
 
-    def _objective(self, theta: Array, z: Array, counts: Array, sums: Array, penalty: Array) -> Array:
-        near = self.link.near(matvec(z, theta))
-        gain = np.sum(sums * near - counts * self.link.integral(near), axis=-1)
-        return gain - penalty / 2 * np.vecdot(theta, theta)  # Eq. 3
+
+@dataclass(frozen=True)
+class PenalisedLikelihood:
+    """L, of rewards with these `counts` and `sums` at the rows z of the arms; `penalty` is λ."""
+
+    law: Law
+    z: Array  # (..., K, r)
+    counts: Array  # (..., K)
+    sums: Array  # (..., K)
+    penalty: Array  # (...)
+
+    def of(self, theta: Array) -> Array:
+        """Return L `(...)` at θ `(..., r)`."""
+        near = self.law.near(matvec(self.z, theta))
+        gain = np.sum(self.sums * near - self.counts * self.law.integral(near), axis=-1)
+        return gain - self.penalty / 2 * np.vecdot(theta, theta)  # Eq. 3
+
+    def climbed(self, theta: Array, enough: Array, done: Array | None = None) -> tuple[Array, Array]:
+        """Return θ after a Newton step, and where `(...)` one was taken: not where `done`, nor where |g| ≤ `enough`."""
+        near = self.law.near(matvec(self.z, theta))
+        residual = self.sums - self.counts * self.law.value(near)
+        g = matvec(np.matrix_transpose(self.z), residual) - self.penalty[..., None] * theta  # Eq. 1
+        still = np.max(np.abs(g), axis=-1) > enough
+        still = still if done is None else still & ~done
+        if not np.any(still):
+            return theta, still
+        ridge = self.penalty[..., None, None] * np.eye(theta.shape[-1], dtype=theta.dtype)
+        step = _solved(moment(self.z, self.counts * self.law.slope(near), ridge), g)  # Eq. 2
+        reach = np.max(np.abs(matvec(self.z, step)), axis=-1)
+        length = np.minimum(LONGEST / np.maximum(reach, 1.0), 1.0)
+        after, _ = uphill(self.of, theta, self.of(theta), step, length, still)
+        return np.where(still[..., None], after, theta), still
 
 
 def _solved(H: Array, g: Array) -> Array:

@@ -23,7 +23,8 @@ import numpy as np
 from bestarm.core import Array, Tally
 from bestarm.errors import InputError, RewardError
 from bestarm.models.checks import FitCheck, pearson, scatter_of_means
-from bestarm.models.posterior import Draws, Effects, generalized, noise_of_repeats, normal
+from bestarm.models.laplace import generalized
+from bestarm.models.posterior import Draws, Effects, noise_of_repeats, normal
 from bestarm.noise import Bernoulli, Counts, Gaussian, Noise
 from bestarm.noise import Poisson as PoissonNoise
 
@@ -78,11 +79,11 @@ class Law(Protocol):
     def inverse(self, mean: float) -> float:
         """Return the predictor of a mean, by bisection; infinite where none within ±FAR has it."""
         low, high = -FAR, FAR
-        if not float(self.value(low)) <= mean <= float(self.value(high)):
+        if not float(self.value(np.asarray(low))) <= mean <= float(self.value(np.asarray(high))):
             return math.inf
         for _ in range(100):
             middle = (low + high) / 2
-            low, high = (middle, high) if float(self.value(middle)) < mean else (low, middle)
+            low, high = (middle, high) if float(self.value(np.asarray(middle))) < mean else (low, middle)
         return high
 
     def variance(self, mean: Array, noise_variance: Any) -> Array:
@@ -142,15 +143,15 @@ class Law(Protocol):
         It is looked for between the first and the last of `steps` `(m, ...)`, by bisection.
         """
 
-        def apart(factor: Array) -> Array:
+        def between(factor: Array) -> Array:
             return self.value(base + factor * best) - self.value(base + factor * second)
 
-        wide = apart(steps) >= gap
+        wide = between(steps) >= gap
         at = np.maximum(wide.argmax(axis=0), 1)
         low, high = (np.take_along_axis(steps, row[None], axis=0)[0] for row in (at - 1, at))
         for _ in range(60):
             middle = (low + high) / 2
-            short = apart(middle) < gap
+            short = between(middle) < gap
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         return np.where(wide.any(axis=0), high, np.inf)
 

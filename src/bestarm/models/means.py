@@ -7,7 +7,7 @@ import numpy as np
 
 from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
-from bestarm.models.posterior import Posterior
+from bestarm.models.posterior import DrawnPosterior
 from bestarm.models.protocols import Fit, Model, each_by_itself
 
 
@@ -21,9 +21,7 @@ class Means(Model):
     """
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
-        total = np.maximum(np.sum(tally.counts, axis=-1, keepdims=True), 1.0)
-        overall = np.sum(tally.sums, axis=-1, keepdims=True) / total
-        mean = np.where(tally.counts > 0, tally.sums / np.maximum(tally.counts, 1.0), overall)
+        mean = sample_means(tally.counts, tally.sums)
         return Fit(mean, mean)
 
     def standard_error(self, candidates: Candidates, tally: Tally, fit: Fit, noise_variance: float | None) -> Array:
@@ -35,7 +33,7 @@ class Means(Model):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> Posterior:
+    ) -> DrawnPosterior:
         return each_by_itself(tally, noise_variance, draws, rng)
 
     @property
@@ -44,6 +42,15 @@ class Means(Model):
 
     def distinct(self, features: Array) -> tuple[Array, Array]:
         return np.eye(len(features)), np.arange(len(features))
+
+
+def sample_means(counts: Array, sums: Array) -> Array:
+    """Return the sample means `(..., K)`; the mean of all pulls where an arm has none."""
+    mean, pulled = sums / np.maximum(counts, 1.0), counts > 0
+    if pulled.all():
+        return mean
+    total = np.maximum(np.sum(counts, axis=-1, keepdims=True), 1.0)
+    return np.where(pulled, mean, np.sum(sums, axis=-1, keepdims=True) / total)
 
 
 def _ratio(above: Array, below: Array) -> Array:

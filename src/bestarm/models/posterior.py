@@ -7,61 +7,65 @@ Where the features allow a common shift of all means, it is left free. The sprea
 is the noise of one pull, or one unit of the predictor in a generalized linear model. This is what makes the winner's
 estimate honest: a posterior mean is not biased by having been picked as the largest.
 
-Normal rewards, with N = diag(n), V = X'NX = W diag(v) W', b = W'X'S and a the shift in the basis W:
+With normal rewards, N = diag(n), V = X'NX = W diag(v) W', b = W'X'S and a the shift in the basis W:
 
     e_j = b_j / v_j                                                                               (3)
     γ = W'θ, γ_j ~ N(m a_j, λσ²), m free, so that e_j ~ N(m a_j, σ² (1 + λv_j) / v_j)              (4)
     Q(λ) = Σ_j v_j (e_j − m̂ a_j)² / (1 + λv_j) + the sum of squares the coefficients leave         (5)
     γ_j | m ~ N((λb_j + m a_j) / (1 + λv_j), σ²λ / (1 + λv_j))                                    (6)
-
-Other laws, with ℓ their likelihood and w what a reward says of its predictor (`law`), at each τ:
-
-    g = Σ_i (S_i − n_i μ_i) w_i x_i − P θ, P the precision of the prior                            (7)
-    H = Σ_i n_i h'_i w_i x_i x_i' + P                                                             (8)
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from bestarm.core import Tally
+from bestarm.core import Array, Tally
+from bestarm.posteriors import Normal
 
-if TYPE_CHECKING:
-    from bestarm.models.law import Law
-
-Draws: TypeAlias = tuple[Any, Any]  # of the means of all arms (n, K), and their mean (K,)
+Draws: TypeAlias = tuple[Array, Array]  # of the means of all arms (n, K), and their mean (K,)
 
 SHIFT = 0.9  # the features allow a shift if they explain this share of the constant
-FREE = 5.0  # standard deviation of a shift of the predictor, in a generalized linear model: hardly a limit
 LEAST = 2  # degrees of freedom of the noise; repeats that give fewer are filled up with the scatter of all values
 ROUNDING = 1e-14  # of a mean: what it may be off by
-WORTH = 0.1  # weights must leave the worth of this share of the draws, or they are not used
-LARGE = 300  # with more coefficients than this a coarser grid must do
 
 
 @dataclass(frozen=True)
-class Posterior:
-    """Draws of the means of all arms `(n, K)`, larger being better, with their exact or averaged mean `(K,)`."""
+class DrawnPosterior:
+    """What is known of K means as draws of them `(n, K)`, larger being better, with their exact or averaged mean."""
 
-    draws: Any
-    mean: Any
-    believes: str
+    draws: Array
+    mean: Array
+    words: str
 
     @property
-    def chances(self) -> Any:
+    def variance(self) -> Array:
+        """The variances of the means, `(K,)`."""
+        return self.draws.var(axis=0)
+
+    def column(self, arm: int) -> Array:
+        """Return the covariances of all means with that of `arm`, `(K,)`."""
+        off = self.draws - self.draws.mean(axis=0)
+        return off[:, arm] @ off / len(off)
+
+    def draw(self, count: int, normal: Normal) -> Array:
+        """Return draws `(count, K)`: those that were made, over again where they are too few."""
+        return self.draws[np.arange(count) % len(self.draws)]
+
+    @property
+    def chances(self) -> Array:
         """The probability of being best, by arm; ties, such as of arms with the same features, are shared."""
         top = self.draws.max(axis=1, keepdims=True)
         best = self.draws >= top - np.maximum(ROUNDING * np.abs(top), 1e-9 * deviation(self.draws))
         return (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
 
-    def among(self, arms: Any) -> "Posterior":
+    def among(self, arms: Array) -> "DrawnPosterior":
         """Return the same for some of the arms only."""
-        return Posterior(self.draws[:, arms], self.mean[arms], self.believes)
+        return DrawnPosterior(self.draws[:, arms], self.mean[arms], self.words)
 
 
-def deviation(values: Any) -> float:
+def deviation(values: Array) -> float:
     """Return the standard deviation of values, also of such whose squares are no numbers."""
     with np.errstate(over="ignore"):
         found = float(np.std(values))
@@ -89,8 +93,8 @@ class Effects:
     of what coefficients of variance one make of the arms, a shift not counted.
     """
 
-    rows: Any
-    shift: Any
+    rows: Array
+    shift: Array
     size: float
 
     @property
@@ -103,7 +107,7 @@ class Effects:
         return bool(np.abs(self.rows @ self.shift - 1).max(initial=0) < 1e-9)
 
     @classmethod
-    def of(cls, features: Any) -> "Effects":
+    def of(cls, features: Array) -> "Effects":
         x = np.asarray(features, dtype=np.float64)
         x = x / np.where((most := np.abs(x).max(axis=0, initial=0)) > 0, most, 1)
         constant = _constant(*_columns(x))
@@ -117,50 +121,47 @@ class Effects:
         return cls(rows, shift, max(float(np.sum(spread)), 1e-12))
 
 
-def _columns(x: Any) -> tuple[Any, Any]:
+def _columns(x: Array) -> tuple[Array, Array]:
     """Return the left singular vectors `(K, r)` and the singular values, as many as the rank."""
     left, values, _ = np.linalg.svd(x, full_matrices=False)
-    kept = values > max(x.shape) * np.finfo(np.float64).eps * np.max(values, initial=0)
-    return left[:, kept], values[kept]
+    some = values > max(x.shape) * np.finfo(np.float64).eps * np.max(values, initial=0)
+    return left[:, some], values[some]
 
 
-def _constant(left: Any, values: Any) -> Any:
+def _constant(left: Array, values: Array) -> Array:
     """Return the coefficients nearest to the same for all arms `(r,)`, or zeros where nothing comes near."""
     near = left.T @ np.ones(len(left))
     return near / values if near @ near > SHIFT * len(left) else np.zeros_like(near)
 
 
-def _grid(low: float, high: float, size: int) -> tuple[Any, Any]:
+def grid(low: float, high: float, size: int) -> tuple[Array, Array]:
     """Return spreads evenly apart on a logarithmic scale and the logarithms of their half-Cauchy weights."""
     spread = np.exp(np.linspace(np.log(low), np.log(high), size))
     return spread, np.log(spread) - np.logaddexp(0, 2 * np.log(spread))
 
 
-def choose(log_weight: Any, draws: int, rng: Any) -> tuple[Any, Any]:
+def choose(log_weight: Array, draws: int, rng: Any) -> tuple[Array, Array]:
     """Return the probabilities of the points of a grid, and that many of the points at random."""
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     return weight, rng.choice(len(weight), size=draws, p=weight)
 
 
-# normal rewards
-
-
 @dataclass(frozen=True)
 class _Diagonal:
     """Normal data after the rotation W that makes them diagonal; `basis` is XW, None where each arm has its own θ_i."""
 
-    basis: Any
-    v: Any
-    b: Any
-    a: Any
+    basis: Array | None
+    v: Array
+    b: Array
+    a: Array
     size: float  # mean square of the arms under coefficients of variance one
     total: float
     rest: float  # sum of squares the coefficients leave
     rough: float  # variance of all values
 
     @property
-    def e(self) -> Any:
+    def e(self) -> Array:
         return np.where(self.v > 0, self.b / np.where(self.v > 0, self.v, 1), 0.0)  # Eq. 3
 
     @property
@@ -181,11 +182,11 @@ class _Diagonal:
         rest = float(tally.squares.sum()) - float(np.sum(found.v * found.e**2))
         return replace(found, rest=max(rest, 1e-14 * max(total, 1.0)))
 
-    def spreads(self, noise: float | None) -> tuple[Any, Any]:
+    def spreads(self, noise: float | None) -> tuple[Array, Array]:
         """Return a grid of spreads, in units of the noise, wide enough for whatever the data can say."""
         least = np.sqrt(min(self.rough if noise is None else noise, self.rest / max(self.total, 1) or 1.0))
         farthest = np.max(np.abs(self.e), initial=1.0)
-        return _grid(0.03 / np.sqrt(max(self.total, 1)), 30 * max(1.0, farthest / max(least, 1e-7)), 60)
+        return grid(0.03 / np.sqrt(max(self.total, 1)), 30 * max(1.0, farthest / max(least, 1e-7)), 60)
 
 
 def normal(effects: Effects | None, tally: Tally, noise_variance: float | None, draws: int, rng: Any) -> Draws:
@@ -249,113 +250,3 @@ def noise_of_repeats(tally: Tally) -> float:
     extra, rough = max(0.0, LEAST - free), rough_variance(tally)
     about = float(tally.residual(tally.level).sum())
     return max((float(tally.within.sum()) + extra * rough) / (free + extra), 1e-14 * max(about, 1e-200))
-
-
-# other laws
-
-
-def generalized(
-    effects: Effects, law: "Law", tally: Tally, noise_variance: float | None, draws: int, rng: Any
-) -> Draws:
-    """Return draws of the means and their mean: Laplace's approximation at each spread, then weights that correct it.
-
-    The draws come from the mixture of normals around the modes; weighing each by likelihood times prior over the
-    density it came from, and drawing again, removes most of what the approximation missed.
-    """
-    rng = np.random.default_rng(rng)
-    z, r, data = effects.rows, effects.rank, _Data(effects.rows, law, tally, noise_variance)
-    spread, log_weight = _grid(0.03, 30.0, 15 if r <= LARGE else 5)
-    P = _precisions(effects, spread**2 / effects.size)
-    theta, H = _modes(data, P)
-    logdet_prior, logdet = np.linalg.slogdet(P)[1], np.linalg.slogdet(H)[1]
-    at_mode = data.likelihood(theta) - _square(theta, P) / 2
-    chance, at = choose(log_weight + at_mode + (logdet_prior - logdet) / 2, draws, rng)
-    root = np.linalg.inv(np.linalg.cholesky(H)).swapaxes(-1, -2)  # root root' = H⁻¹
-    noise = rng.standard_normal((draws, r))
-    found = theta[at]
-    for g in np.unique(at):
-        found[at == g] += noise[at == g] @ root[g].T
-    if r <= LARGE:
-        from scipy.special import logsumexp
-
-        with np.errstate(divide="ignore"):
-            prior = logsumexp(log_weight + logdet_prior / 2 - _squares(found, 0 * theta, P) / 2, axis=1)
-            from_here = logsumexp(np.log(chance) + logdet / 2 - _squares(found, theta, H) / 2, axis=1)
-        found = found[_again(data.likelihood(found) + prior - from_here, rng)]
-    drawn = law.value(law.near(found @ z.T))
-    return drawn, drawn.mean(axis=0)
-
-
-@dataclass(frozen=True)
-class _Data:
-    """Rewards of a law at rows `z`, as coefficients θ `(G, r)` see them."""
-
-    z: Any
-    law: "Law"
-    tally: Tally
-    noise_variance: float | None
-
-    def predictor(self, theta: Any) -> Any:
-        return self.law.near(theta @ self.z.T)
-
-    def likelihood(self, theta: Any) -> Any:
-        return self.law.likelihood(self.predictor(theta), self.tally, self.noise_variance)
-
-    def gradient(self, theta: Any) -> Any:
-        at = self.predictor(theta)
-        apart = self.tally.sums - self.tally.counts * self.law.value(at)
-        return (apart * self.law.weight(at, self.noise_variance)) @ self.z  # Eq. 7, without Pθ
-
-    def curvature(self, theta: Any) -> Any:
-        at = self.predictor(theta)
-        information = self.tally.counts * self.law.slope(at) * self.law.weight(at, self.noise_variance)
-        return (self.z.T * information[:, None, :]) @ self.z  # Eq. 8, without P
-
-
-def _precisions(effects: Effects, variance: Any) -> Any:
-    """Return P, the inverse of τ² I + FREE² c c', c the shift, for each τ² `(G, r, r)`."""
-    c, variance = effects.shift, variance[:, None, None]
-    return (np.eye(len(c)) - FREE**2 * np.outer(c, c) / (variance + FREE**2 * (c @ c))) / variance
-
-
-def _modes(data: _Data, P: Any) -> tuple[Any, Any]:
-    """Return the most probable coefficients under each prior `(G, r)` and the curvature there `(G, r, r)`."""
-    theta = np.zeros(P.shape[:2])
-    value = data.likelihood(theta) - _square(theta, P) / 2
-    for _ in range(100):
-        gradient = data.gradient(theta) - (P @ theta[..., None])[..., 0]
-        step = np.linalg.solve(data.curvature(theta) + P, gradient[..., None])[..., 0]
-        length = 1 / np.maximum(np.abs(step @ data.z.T).max(axis=1, initial=0) / 8, 1)
-        for _ in range(30):
-            moved = theta + length[:, None] * step
-            after = data.likelihood(moved) - _square(moved, P) / 2
-            worse = ~(after >= value - 1e-12 * (1 + np.abs(value)))
-            if not worse.any():
-                break
-            length = np.where(worse, length / 2, length)
-        theta, value = theta + length[:, None] * step, after
-        if np.abs(step).max(initial=0) < 1e-8:
-            break
-    return theta, data.curvature(theta) + P
-
-
-def _square(theta: Any, precision: Any) -> Any:
-    return np.einsum("gi,gij,gj->g", theta, precision, theta)
-
-
-def _squares(found: Any, middle: Any, precision: Any) -> Any:
-    """Return the squared distances `(n, G)` of draws from each middle, measured by each precision."""
-    return np.stack([np.vecdot((found - m) @ P, found - m) for m, P in zip(middle, precision, strict=True)], axis=1)
-
-
-def _again(log_weight: Any, rng: Any) -> Any:
-    """Return positions drawn again by weight, evenly; a weight counts at most √n times the mean (Ionides 2008).
-
-    Where a few draws would carry all the weight, as happens with many coefficients, they stay as they are.
-    """
-    weight = np.exp(log_weight - log_weight.max())
-    weight = np.minimum(weight, weight.mean() * np.sqrt(len(weight)))
-    if weight.sum() ** 2 < WORTH * len(weight) * np.sum(weight**2):
-        return np.arange(len(weight))
-    edges = np.cumsum(weight) / weight.sum()
-    return np.minimum(np.searchsorted(edges, (np.arange(len(weight)) + rng.random()) / len(weight)), len(weight) - 1)

@@ -10,7 +10,7 @@ from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck, rank_of
 from bestarm.models.law import Identity, Law
-from bestarm.models.posterior import Effects, Posterior, as_floats, noise_words, normal
+from bestarm.models.posterior import DrawnPosterior, Effects, as_floats, noise_words, normal
 
 OTHERWISE = (
     "The policy, which judges a stage by its own data, ended with {policy}; everything told speaks for {data}: {odds}."
@@ -53,7 +53,7 @@ class Model(Protocol):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> Posterior:
+    ) -> DrawnPosterior:
         """Return what `tally` says of the means of arms with `features` `(K, d)`, as draws."""
         return each_by_itself(tally, noise_variance, draws, rng, silence(self))
 
@@ -82,10 +82,10 @@ class LawModel(Model, Protocol):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> Posterior:
+    ) -> DrawnPosterior:
         effects = Effects.of(features)
         drawn = self.law.posterior(effects, as_floats(tally), noise_variance, draws, rng)
-        return Posterior(*drawn, self.law.described(effects.rank, noise_words(noise_variance)))
+        return DrawnPosterior(*drawn, self.law.described(effects.rank, noise_words(noise_variance)))
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
         mean = self.fit(Candidates.of(features), tally).mean
@@ -96,10 +96,10 @@ class LawModel(Model, Protocol):
         return self
 
 
-def each_by_itself(tally: Tally, noise_variance: float | None, draws: int, rng: Any, why: str = "") -> Posterior:
+def each_by_itself(tally: Tally, noise_variance: float | None, draws: int, rng: Any, why: str = "") -> DrawnPosterior:
     """Return the posterior without structure."""
     drawn = normal(None, as_floats(tally), noise_variance, draws, rng)
-    return Posterior(*drawn, f"each arm by itself, {noise_words(noise_variance)}{why}")
+    return DrawnPosterior(*drawn, f"each arm by itself, {noise_words(noise_variance)}{why}")
 
 
 def silence(model: Any) -> str:
@@ -119,7 +119,7 @@ class FitOnly(Model):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> Posterior:
+    ) -> DrawnPosterior:
         return each_by_itself(tally, noise_variance, draws, rng, silence(self.model))
 
 

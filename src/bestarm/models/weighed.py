@@ -12,12 +12,12 @@ from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
 from bestarm.models.linear import Linear
-from bestarm.models.posterior import LEAST, Posterior, as_floats, choose, noise_words, rough_variance, unit_of
+from bestarm.models.posterior import LEAST, DrawnPosterior, as_floats, choose, noise_words, rough_variance, unit_of
 from bestarm.models.protocols import Fit, Model
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, structures
 from bestarm.structures.mixture import Mixture
 from bestarm.structures.odds import Odds, binary, read
-from bestarm.structures.words import believes
+from bestarm.structures.words import explained
 
 ALL = 10**6  # arms up to which the evidence is computed on all of them, pulled or not
 BINOMIAL = 4.0  # the noise variance of wins and losses read as log odds
@@ -55,7 +55,7 @@ class Weighed(Model):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> Posterior:
+    ) -> DrawnPosterior:
         """Return draws of the means: of one hypothesis each, σ² drawn too where it is not known.
 
         Wins and losses are judged on the scale of log odds, where their noise is known but for how far it is from
@@ -66,22 +66,18 @@ class Weighed(Model):
         known = tally.scaled(unit)
         mixture, odds = self.read(Candidates.of(np.asarray(features, dtype=np.float64)), known)
         chance, at = choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
-        told = None if noise_variance is None or odds is not None else noise_variance / unit / unit
-        found, mean = np.empty((draws, len(tally.counts))), 0.0
+        known_noise = None if noise_variance is None or odds is not None else noise_variance / unit / unit
+        found, mean = np.empty((draws, len(tally.counts))), np.zeros(len(tally.counts))
         for g, look in enumerate(mixture.outlooks()):
             mine = np.flatnonzero(at == g)
-            variance = _variances(mixture.noise[0, g], known, told, odds, len(mine), rng)
-            root, own = look.root[0], look.own[0]
-            off = rng.standard_normal((len(mine), root.shape[1])) @ root.T
-            if np.any(own > 0):
-                off += np.sqrt(own) * rng.standard_normal(off.shape)
-            found[mine] = look.mean[0] + np.sqrt(variance)[:, None] * off
+            variance = _variances(mixture.noise[0, g], known, known_noise, odds, len(mine), rng)
+            found[mine] = look.draw(len(mine), rng.standard_normal, variance[:, None])[0]
             mean = mean + chance[g] * look.mean[0]
         weights = {kind.name: float(weight) for kind, weight in zip(self.kinds, mixture.kinds[0], strict=True)}
         if odds is not None:
             found = odds.means(found)
-            return Posterior(found, found.mean(axis=0), f"{believes(weights)}; in log odds")
-        return Posterior(unit * found, unit * mean, f"{believes(weights)}; {noise_words(noise_variance)}")
+            return DrawnPosterior(found, found.mean(axis=0), f"{explained(weights)}; in log odds")
+        return DrawnPosterior(unit * found, unit * mean, f"{explained(weights)}; {noise_words(noise_variance)}")
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
         return FitCheck("nothing to check: how far the features are to be trusted was learned from the results")
@@ -103,10 +99,10 @@ class Weighed(Model):
         return np.reshape(values, tally.sums.shape)
 
 
-def _variances(left: Any, known: Tally, told: float | None, odds: Odds | None, count: int, rng: Any) -> Array:
-    """Return draws of the noise variance: as `told`, else what a hypothesis has `left` over a χ² variable."""
-    if told is not None:
-        return np.full(count, np.clip(told, 1e-14, 1e200))
+def _variances(left: Array, known: Tally, noise: float | None, odds: Odds | None, count: int, rng: Any) -> Array:
+    """Return draws of the noise variance: as it is known, else what a hypothesis has `left` over a χ² variable."""
+    if noise is not None:
+        return np.full(count, np.clip(noise, 1e-14, 1e200))
     freedom = max(float(known.counts.sum()) - 1, 0.0)
     extra = max(0.0, LEAST - freedom)
     rough = rough_variance(known) if odds is None else BINOMIAL

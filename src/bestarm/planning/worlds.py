@@ -86,7 +86,7 @@ class Worlds:
     @cached_property
     def offset(self) -> float:
         """The predictor of an average arm."""
-        return 0.0 if self.base is None else float(self.goal.turned(self.law.inverse(self.base)))
+        return 0.0 if self.base is None else self.goal.turned(self.law.inverse(self.base))
 
     @cached_property
     def kinds(self) -> tuple[Any, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, policy_of
-from bestarm.linalg import pick, tally
+from bestarm.linalg import entries, tally
+from bestarm.models.means import sample_means
 from bestarm.numbers import whole
 
 
@@ -61,16 +62,8 @@ class Batched:
 
     def _guess(self, known: Tally, pulls: Pulls) -> Totals:
         """Return an arm's mean reward and mean square so far; those of all arms for one not yet seen."""
-        one = np.ones_like(known.counts)
-        total = np.maximum(np.sum(known.counts, axis=-1, keepdims=True), one[..., :1])
-        times = np.astype(pulls.times, known.sums.dtype)
-
-        def expected(sums: Array) -> Array:
-            overall = np.sum(sums, axis=-1, keepdims=True) / total
-            mean = np.where(known.counts > 0, sums / np.maximum(known.counts, one), overall * one)
-            return times * np.stack([pick(mean, pulls.arms[..., j]) for j in range(pulls.arms.shape[-1])], axis=-1)
-
-        return Totals(expected(known.sums), expected(known.squares))
+        times, counts = np.astype(pulls.times, known.sums.dtype), known.counts
+        return Totals(*(times * entries(sample_means(counts, of), pulls.arms) for of in (known.sums, known.squares)))
 
     @property
     def model(self) -> Any:

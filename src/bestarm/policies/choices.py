@@ -6,7 +6,7 @@ import numpy as np
 
 from bestarm.core import Array
 from bestarm.linalg import pick
-from bestarm.policies.posteriors import NormalPosterior
+from bestarm.posteriors import NormalPosterior
 
 
 def put(values: Array, index: Array, new: Any) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 
 from bestarm.core import Array
 from bestarm.policies.choices import less_pulled, most_telling
-from bestarm.policies.posteriors import NormalPosterior
+from bestarm.posteriors import NormalPosterior
 
 
 class Chooser(Protocol):
@@ -38,7 +38,7 @@ class GreedyArm:
 
 @dataclass(frozen=True)
 class LeastRatio:
-    """The arm furthest behind its share of the optimal allocation for x_i − x_j: argmin over p_a > 0 of T_a / p_a.
+    """The arm furthest below its share of the optimal allocation for x_i − x_j: argmin over p_a > 0 of T_a / p_a.
 
     p = |w| / |w|_1 for the w of least |w|_1 with Σ_a w_a x_a = x_i − x_j, its signs free; see `least_norm_weights`.
     """
@@ -55,7 +55,7 @@ class LeastRatio:
         return np.where(np.any(needed, axis=-1), arm, less_pulled(counts, i, j))
 
 
-def least_norm_weights(features: Any, y: Any) -> Any:
+def least_norm_weights(features: Array, y: Array) -> Array:
     """Return w `(K,)` of least |w|_1 with Σ_a w_a x_a = y, by linear programming; y must be in the span of the arms.
 
     >>> least_norm_weights(np.eye(3), np.array([1.0, 0.0, -1.0])) + 0.0
@@ -79,7 +79,7 @@ class Shares:
     same pair the other way round, share one solution.
     """
 
-    def __init__(self, features: Any) -> None:
+    def __init__(self, features: Array) -> None:
         *batch, arms, columns = features.shape
         flat = np.reshape(features, (-1, arms, columns))
         self.batch = tuple(batch)
@@ -90,9 +90,9 @@ class Shares:
         self.which = np.array([distinct.setdefault(x.tobytes(), len(distinct)) for x in sets])
         first = np.unique(self.which, return_index=True)[1]
         self.sets = sets[first]
-        self.solved: dict[int, Any] = {}
+        self.solved: dict[int, Array] = {}
 
-    def of(self, i: Any, j: Any) -> Any:
+    def of(self, i: Array, j: Array) -> Array:
         """Return p `(..., K)` for the pairs `i`, `j` `(...)`; zero where the two arms are alike."""
         arms = self.order.shape[-1]
         runs = np.arange(len(self.which))
@@ -102,7 +102,7 @@ class Shares:
         ordered = np.stack([self._solve(int(key)) for key in keys])[np.reshape(inverse, -1)]
         return np.reshape(np.take_along_axis(ordered, self.place, axis=-1), (*self.batch, arms))
 
-    def _solve(self, key: int) -> Any:
+    def _solve(self, key: int) -> Array:
         if key not in self.solved:
             rest, high = divmod(key, self.order.shape[-1])
             which, low = divmod(rest, self.order.shape[-1])

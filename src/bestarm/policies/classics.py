@@ -8,12 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
-from bestarm.linalg import Candidates, pick, tally
-from bestarm.models.means import Means
+from bestarm.linalg import pick, tally
+from bestarm.models.means import sample_means
 from bestarm.policies.choices import put
 from bestarm.policies.radii import known_noise
 from bestarm.policies.schedules import harmonic
 from bestarm.policies.sequential import Prior, Rule, SequentialState
+from bestarm.posteriors import Posterior
 
 SMALLEST = 1e-12  # a variance or a squared gap below this part of the largest counts as this part
 
@@ -32,7 +33,7 @@ class NoPrior:
 
 
 @dataclass(frozen=True)
-class SampleMeans:
+class SampleMeans(Posterior):
     """What each arm gave.
 
     >>> SampleMeans(Tally(np.array([2.0, 1.0, 0.0]), np.array([2.0, 4.0, 0.0]), np.array([2.0, 16.0, 0.0]))).mean
@@ -54,6 +55,12 @@ class SampleMeans:
         mean = sums / np.where(seen, counts, 1.0)
         worst = np.min(np.where(seen, mean, np.inf), axis=-1, keepdims=True)
         return np.where(seen, mean, np.where(np.isfinite(worst), worst, 0.0))
+
+    @property
+    def variance(self) -> Array:
+        """Their variances in units of that of a reward; infinite without pulls."""
+        with np.errstate(divide="ignore"):
+            return 1 / self.tally.counts
 
     def after(self, pulls: Pulls, totals: Totals) -> "SampleMeans":
         """Return what is known after `pulls` gave `totals`."""
@@ -231,7 +238,7 @@ class BestRemaining:
 
     def arm(self, state: SequentialState) -> Array:
         known = state.posterior.tally
-        mean = Means().fit(Candidates(known.sums), known).mean
+        mean = sample_means(known.counts, known.sums)
         return np.argmax(np.where(state.memory.active, mean, -np.inf), axis=-1)
 
 

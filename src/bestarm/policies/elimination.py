@@ -5,14 +5,14 @@ loop with other parts.
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from bestarm.core import Array, Estimates, Problem, Pulls, Random, Standing, Tally, Totals
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates, rank, rows, scatter, tally, top
+from bestarm.linalg import Candidates, entries, rank, rows, scatter, tally, top
 from bestarm.models.protocols import Fit, Model
 from bestarm.policies.schedules import EvenStages, Schedule, Stages
 
@@ -159,8 +159,8 @@ class Elimination:
         known = self.memory.merge(state.known, tally(pulls, totals, state.problem.arms))
         fit = self._fit(state, known, self.memory.scope(everyone, state.measured))  # Alg. 1, line 4
         places = top(fit.score, state.stages[state.stage].keep)  # Alg. 1, line 5
-        active = np.sort(np.take_along_axis(state.active, places, axis=-1), axis=-1)
-        best = np.take_along_axis(state.active, places[..., :1], axis=-1)[..., 0]
+        ahead = entries(state.active, places)
+        active = np.sort(ahead, axis=-1)
         pulled = np.sum(pulls.times, axis=-1)
         measured = self.measure.arms(everyone, active)
         fewer = measured.shape[-1] != state.measured.shape[-1] and state.stage + 1 < len(state.stages)
@@ -175,7 +175,7 @@ class Elimination:
             fit=fit,
             known=known,
             spent=state.spent + pulled,
-            best=np.where(pulled > 0, best, state.best)[()],  # a stage that measured nothing has no new leader
+            best=np.where(pulled > 0, ahead[..., 0], state.best)[()],  # a stage that measured nothing has no new leader
         )
 
     def recommend(self, state: EliminationState) -> Array:
@@ -196,7 +196,7 @@ class Elimination:
         error = self.model.standard_error(candidates, known, fit, state.problem.noise_variance)
         if scope.shape[-1] == state.judged.shape[-1]:
             return error
-        return np.take_along_axis(error, state.judged, axis=-1)
+        return entries(error, state.judged)
 
     def describe(self, state: EliminationState) -> Standing:
         """Return who is still in, the stages, and what the last one made of the arms it compared."""
@@ -209,7 +209,7 @@ class Elimination:
             return None
         order = np.argsort(-state.fit.score, axis=-1, stable=True)
         found = (state.judged, state.fit.mean, self.standard_error(state))
-        return Estimates(*(np.take_along_axis(part, order, axis=-1) for part in found))
+        return Estimates(*(entries(part, order) for part in found))
 
     def _fit(self, state: EliminationState, known: Tally, scope: Array) -> Fit:
         same = scope.shape[-1] == state.measured.shape[-1]
@@ -217,7 +217,8 @@ class Elimination:
         fit = self.model.fit(candidates, _among(known, scope))
         if scope.shape[-1] == state.active.shape[-1]:
             return fit
-        return Fit(*(np.take_along_axis(a, state.active, axis=-1) for a in (fit.score, fit.mean)))
+        score = entries(fit.score, state.active)
+        return Fit(score, score if fit.mean is fit.score else entries(fit.mean, state.active))
 
     def _project(self, state: EliminationState, arms: Array) -> Candidates:
         features = state.problem.features
@@ -242,10 +243,15 @@ def _asked(arms: Array, times: Array) -> Pulls:
 
 
 def _everyone(problem: Problem) -> Array:
-    return np.broadcast_to(np.arange(problem.arms, dtype=np.int64), (*problem.batch, problem.arms))
+    return _places(*problem.batch, problem.arms)
+
+
+@lru_cache(maxsize=4)
+def _places(*shape: int) -> Array:
+    return np.broadcast_to(np.arange(shape[-1], dtype=np.int64), shape)
 
 
 def _among(known: Tally, arms: Array) -> Tally:
     if arms.shape[-1] == known.sums.shape[-1]:
         return known
-    return known.each(lambda part: np.take_along_axis(part, arms, axis=-1))
+    return known.each(lambda part: entries(part, arms))

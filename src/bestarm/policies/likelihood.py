@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bestarm.core import Array, Pulls, Tally, Totals
-from bestarm.linalg import Candidates, matvec, moment, tally
-from bestarm.models.law import FAR, LONGEST, Law, Logistic
-from bestarm.policies.posteriors import LinearPrior, NormalPosterior
+from bestarm.linalg import Candidates, matvec, tally
+from bestarm.models.glm import PenalisedLikelihood
+from bestarm.models.law import Law, Logistic
+from bestarm.policies.posteriors import LinearPrior
+from bestarm.posteriors import Normal, NormalPosterior
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class GLMPosterior:
     coordinates: Array  # z, (..., K, r)
     theta: Array  # θ, (..., r)
     tally: Tally
-    normal: NormalPosterior  # of variances x'(V + ridge I)⁻¹x
+    normal: NormalPosterior  # of mean 0 and variances x'(V + ridge I)⁻¹x
 
     @property
     def mean(self) -> Array:
@@ -65,49 +67,24 @@ class GLMPosterior:
         """The pulls of each arm, `(..., K)`."""
         return self.tally.counts
 
+    def column(self, arm: Array) -> Array:
+        """Return the covariances `(..., K)` of all predictors with that of `arm` `(...)`."""
+        return self.normal.column(arm)
+
+    def draw(self, count: int, normal: Normal) -> Array:
+        """Return draws `(..., count, K)` of the predictors, from the normal distribution about their maximum."""
+        return self.mean[..., None, :] + self.normal.draw(count, normal)
+
     def after(self, pulls: Pulls, totals: Totals) -> "GLMPosterior":
         """Return what is known after `pulls` gave `totals`."""
         news = tally(pulls, totals, self.counts.shape[-1])
         self.prior.link.check(news)
         known = self.tally + news
         # a prior this vague cancels badly in rank-one updates, and the Newton steps cost as much as a refit
-        after = replace(self, normal=self.normal.refitted(known.counts, known.sums), tally=known)
-        return replace(after, theta=after._climb())
-
-    def _climb(self) -> Array:
-        """Return θ after Newton steps."""
-        theta = self.theta
-        size = np.sum(self.counts, axis=-1)
+        normal = self.normal.refitted(known.counts, np.zeros_like(known.sums))
+        theta, size = self.theta, np.sum(known.counts, axis=-1)
+        ridge = np.full_like(size, self.prior.ridge)
+        likelihood = PenalisedLikelihood(self.prior.link, self.coordinates, known.counts, known.sums, ridge)
         for _ in range(self.prior.steps):
-            gradient, hessian = self._slopes(theta)
-            still = np.max(np.abs(gradient), axis=-1) > 1e-9 * size
-            if not np.any(still):
-                break
-            theta = np.where(still[..., None], self._step(theta, gradient, hessian), theta)
-        return theta
-
-    def _slopes(self, theta: Array) -> tuple[Array, Array]:
-        z, known, ridge, h = self.coordinates, self.tally, self.prior.ridge, self.prior.link
-        at = np.clip(matvec(z, theta), -FAR, FAR)
-        gradient = matvec(np.matrix_transpose(z), known.sums - known.counts * h.value(at))
-        hessian = moment(z, known.counts * h.slope(at)) + ridge * np.eye(z.shape[-1], dtype=z.dtype)
-        return gradient - ridge * theta, hessian
-
-    def _step(self, theta: Array, gradient: Array, hessian: Array) -> Array:
-        """Return θ after a Newton step, halved until the penalised likelihood does not fall."""
-        step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
-        reach = np.max(np.abs(matvec(self.coordinates, step)), axis=-1)
-        length = np.minimum(LONGEST / np.maximum(reach, 1.0), 1.0)
-        before = self._likelihood(theta)
-        for _ in range(20):
-            ahead = theta + length[..., None] * step
-            worse = self._likelihood(ahead) < before - 1e-12 * (1 + np.abs(before))
-            if not np.any(worse):
-                break
-            length = np.where(worse, length / 2, length)
-        return ahead
-
-    def _likelihood(self, theta: Array) -> Array:
-        at = np.clip(matvec(self.coordinates, theta), -FAR, FAR)
-        gain = np.sum(self.tally.sums * at - self.counts * self.prior.link.integral(at), axis=-1)
-        return gain - self.prior.ridge / 2 * np.vecdot(theta, theta)
+            theta, _ = likelihood.climbed(theta, 1e-9 * size)
+        return replace(self, theta=theta, tally=known, normal=normal)

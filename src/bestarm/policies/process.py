@@ -1,4 +1,11 @@
-"""A Gaussian process over the arms whose scale and noise are fitted to the rewards, and draws from its posterior."""
+"""A Gaussian process over the arms whose scale and noise are fitted to the rewards, and draws from its posterior.
+
+f ~ N(0, g σ² R) with R the correlations by a kernel. With counts N, M = √N R √N = U Λ U', r the sums of rewards less
+their mean over all pulls, W the scatter of rewards about the means of their arms and n pulls,
+
+    n σ² = W + Σ (U' N^-½ r)² / (1 + gΛ),                                                             (1)
+    log m = −½ Σ log(1 + gΛ) − (n/2) log σ².                                                          (2)
+"""
 
 from dataclasses import dataclass, replace
 from math import ceil, inf
@@ -8,7 +15,7 @@ import numpy as np
 from bestarm.core import Array, Pulls, Tally, Totals
 from bestarm.kernels import Kernel, Matern, squared_distances
 from bestarm.linalg import matvec, pick, tally
-from bestarm.policies.posteriors import Full
+from bestarm.posteriors import Full, Normal, symmetric_root
 
 RATIOS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)  # prior variance in units of the noise variance
 AGAIN = 1.5  # the ratio is chosen anew each time there are so many times as many pulls
@@ -32,14 +39,10 @@ class FittedProcess:
     def posterior(self, features: Array, noise: float) -> "FittedPosterior":
         x = _by_distance(features)
         correlation = self.kernel(x, x)
-        values, vectors = np.linalg.eigh(correlation)
-        roots = np.sqrt(np.maximum(values, 0.0))
-        root = (vectors * roots[..., None, :]) @ np.matrix_transpose(vectors)
         zero = np.zeros_like(x[..., 0])
         one = np.ones_like(zero[..., 0])
-        return FittedPosterior(
-            correlation, root, Tally(zero, zero, zero), 0, 1, Full(correlation, correlation), one, one
-        )
+        none, full = Tally(zero, zero, zero), Full(correlation, correlation)
+        return FittedPosterior(correlation, symmetric_root(correlation), none, 0, 1, full, one, one)
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,16 @@ class FittedPosterior:
     @property
     def mean(self) -> Array:
         """The posterior means `(..., K)`, less that of all rewards."""
-        return _times(self.covariance, _centred(self.tally))
+        return self.covariance.times(_centred(self.tally)[..., None, :])[..., 0, :]
+
+    @property
+    def variance(self) -> Array:
+        """Their posterior variances, `(..., K)`."""
+        return self.noise[..., None] * self.covariance.variance
+
+    def column(self, arm: Array) -> Array:
+        """Return the covariances `(..., K)` of all means with that of `arm` `(...)`."""
+        return self.noise[..., None] * self.covariance.direction(arm)
 
     def after(self, pulls: Pulls, totals: Totals) -> "FittedPosterior":
         """Return what is known after `pulls` gave `totals`."""
@@ -87,16 +99,14 @@ class FittedPosterior:
             covariance = covariance.less(direction, times[..., j] / spread)
         return replace(after, covariance=covariance)
 
-    def draw(self, one: Array, two: Array) -> Array:
-        """Return a draw of the centred means `(..., K)`, made of normal numbers `(..., K)` each.
-
-        With N the counts, S the centred sums and C the covariance it is f_0 + C (S − N f_0 − √N ε)/σ² for a draw f_0
-        from the prior and noise ε: the posterior needs no root of its own (Matheron's rule).
-        """
-        known = self.tally
-        prior = matvec(self.root, one) * np.sqrt(self.ratio * self.noise)[..., None]
-        blur = np.sqrt(known.counts * self.noise[..., None]) * two
-        return prior + _times(self.covariance, _centred(known) - known.counts * prior - blur)
+    def draw(self, count: int, normal: Normal) -> Array:
+        """Return draws of the centred means `(..., count, K)`; see Eq. 3 of `posteriors`."""
+        *batch, arms = self.counts.shape
+        one, two = normal((2, *batch, count, arms))
+        counts, sums = self.counts[..., None, :], _centred(self.tally)[..., None, :]
+        prior = (self.root @ one.mT).mT * np.sqrt(self.ratio * self.noise)[..., None, None]
+        unexplained = sums - counts * prior - np.sqrt(counts * self.noise[..., None, None]) * two
+        return prior + self.covariance.times(unexplained)  # Eq. 3 of `posteriors`
 
 
 def _by_distance(features: Array) -> Array:
@@ -118,20 +128,8 @@ def _centred(known: Tally) -> Array:
     return known.sums - known.counts * (np.sum(known.sums, axis=-1) / count)[..., None]
 
 
-def _times(covariance: Full, vector: Array) -> Array:
-    """Return C v `(..., K)`."""
-    total = matvec(covariance.now, vector)
-    for u in covariance.pending:
-        total = total - u * np.vecdot(u, vector)[..., None]
-    return total
-
-
 def _fitted(state: FittedPosterior) -> FittedPosterior:
-    """Return what is known with the ratio g and σ² of largest marginal likelihood, and the posterior they give.
-
-    With M = √N R √N = U Λ U' and r the centred sums over √N, log m = −½ Σ log(1 + gΛ) − (n/2) log σ², where
-    n σ² = W + Σ (U'r)² / (1 + gΛ) and W is the scatter of rewards about the means of their arms.
-    """
+    """Return what is known with the ratio g and σ² of largest marginal likelihood, and the posterior they give."""
     known = state.tally
     pulled = known.counts > 0
     counts = np.where(pulled, known.counts, np.ones_like(known.counts))
@@ -146,8 +144,8 @@ def _fitted(state: FittedPosterior) -> FittedPosterior:
     best = None
     for ratio in RATIOS:
         shrunk = 1 + ratio * values
-        scatter = np.maximum(np.maximum(within, 0.0) + np.sum(along * along / shrunk, axis=-1), least)
-        score = -np.sum(np.log(shrunk), axis=-1) - size * np.log(scatter)
+        scatter = np.maximum(np.maximum(within, 0.0) + np.sum(along * along / shrunk, axis=-1), least)  # Eq. 1
+        score = -np.sum(np.log(shrunk), axis=-1) - size * np.log(scatter)  # twice Eq. 2, up to a constant
         if best is None:
             best, chosen, noise = score, ratio * np.ones_like(score), scatter / size
             continue

@@ -10,18 +10,18 @@ import numpy as np
 from bestarm.core import Array, Problem
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, rank
-from bestarm.policies.posteriors import root
+from bestarm.posteriors import root
 
 LEAST = 1e-12  # β² below this counts as this
 
 
-def known_noise(problem: Problem, given: float | None, name: str) -> float:
-    """Return the noise variance: the setting `given`, else the problem's; a policy that needs it says so."""
+def known_noise(problem: Problem, given: float | None, name: str, otherwise: str = "") -> float:
+    """Return the noise variance: the setting `given`, else the problem's; who needs it says so, and what else helps."""
     noise = given if given is not None else problem.noise_variance
     if noise is None:
         raise InputError(
             f"{name} needs the variance of the noise, and the problem does not tell it; "
-            "give it as the setting noise_variance"
+            f"give it as the setting noise_variance{otherwise}"
         )
     if not noise >= 0:
         raise InputError(f"noise_variance must not be negative; given {noise}")
@@ -61,13 +61,7 @@ class RadiusInputs:
     @property
     def sigma(self) -> float:
         """The standard deviation of the noise."""
-        noise = self.noise_variance if self.noise_variance is not None else self.problem.noise_variance
-        if noise is None:
-            raise InputError(
-                "this radius needs the variance of the noise, and the problem does not tell it; "
-                "give it as the setting noise_variance, or take the radius Fixed(..)"
-            )
-        return sqrt(noise)
+        return sqrt(known_noise(self.problem, self.noise_variance, "this radius", ", or take the radius Fixed(..)"))
 
     @cached_property
     def longest(self) -> Array:
@@ -156,10 +150,8 @@ class Li2017:
         return given.sigma / self.slope * np.sqrt(half * np.log(1 + given.problem.budget / half) + log(1 / delta))
 
 
-class Confidence(Protocol):
+class Confidence(IntervalWidth, Protocol):
     """How sure to be: the unit of the confidence intervals, and how many units they are wide."""
-
-    def width(self, variance: Array) -> Array: ...
 
     def beta(self, scale: Array, gaps: Array) -> Array:
         """Return β `(...)` from the information at hand `(...)` and the gaps H_k `(..., K)`."""
@@ -167,11 +159,8 @@ class Confidence(Protocol):
 
 
 @dataclass(frozen=True)
-class Hoffman:
+class Hoffman(Deviation):
     """Standard deviations; β² = ((B − K)/σ² + κ/η²) / (4 Σ_k H_k⁻²)."""
-
-    def width(self, variance: Array) -> Array:
-        return root(variance)
 
     def beta(self, scale: Array, gaps: Array) -> Array:
         squared = scale / (4 * np.sum(1 / (gaps * gaps), axis=-1))
@@ -179,11 +168,8 @@ class Hoffman:
 
 
 @dataclass(frozen=True)
-class Azizi2021:
+class Azizi2021(Variance):
     """The GSE paper's published code: variances for deviations, Σ_k H_k for Σ_k H_k⁻², and no square root of β²."""
-
-    def width(self, variance: Array) -> Array:
-        return variance
 
     def beta(self, scale: Array, gaps: Array) -> Array:
         plain = scale / (4 * np.sum(gaps, axis=-1))

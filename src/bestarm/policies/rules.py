@@ -14,7 +14,6 @@ from bestarm.errors import InputError
 from bestarm.linalg import Candidates, pick, rank
 from bestarm.policies.choices import best_other, most_telling, put
 from bestarm.policies.choosers import Chooser, GreedyArm
-from bestarm.policies.posteriors import NormalPosterior, root
 from bestarm.policies.radii import (
     LEAST,
     Confidence,
@@ -27,6 +26,7 @@ from bestarm.policies.radii import (
     known_noise,
 )
 from bestarm.policies.sequential import Prior, Rule, SequentialState
+from bestarm.posteriors import NormalPosterior, root
 
 # --------------------------------------------------------------------------------------- confidence bounds
 
@@ -163,7 +163,7 @@ class BayesGap(Rule):
 
     def look(self, posterior: NormalPosterior, precision: Array, budget: int) -> Look:
         """Return J, j and B_J as this posterior has them; `precision` is Σ_k 1/C_kk a priori."""
-        mean, width = posterior.mean, self.confidence.width(posterior.variance)
+        mean, width = posterior.mean, self.confidence.of(posterior.variance)
         gaps = best_other(mean + 3 * width)
         gaps -= mean
         gaps += 3 * width + self.epsilon
@@ -300,8 +300,11 @@ class Thompson(Rule):
     """argmax_k f_k of one draw f from the posterior (Thompson 1933)."""
 
     def arm(self, state: SequentialState, rng: Random) -> Array:
-        shape = (*state.problem.batch, state.problem.arms)
-        # Box and Muller: two uniform numbers make two normal ones
-        radius = np.sqrt(-2 * np.log1p(-rng.random(shape)))
-        angle = 2 * pi * rng.random(shape)
-        return np.argmax(state.posterior.draw(radius * np.cos(angle), radius * np.sin(angle)), axis=-1)
+        def normal(shape: tuple[int, ...]) -> Array:
+            """Return two normal numbers for each two uniform ones (Box and Muller); `shape` is (2, ..., 1, K)."""
+            size = (*state.problem.batch, state.problem.arms)
+            radius = np.sqrt(-2 * np.log1p(-rng.random(size)))
+            angle = 2 * pi * rng.random(size)
+            return np.reshape(np.stack([radius * np.cos(angle), radius * np.sin(angle)]), shape)
+
+        return np.argmax(state.posterior.draw(1, normal)[..., 0, :], axis=-1)

@@ -14,15 +14,11 @@ from bestarm.designs.spread import random_subset
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.policies.posteriors import LinearPrior
+from bestarm.posteriors import Posterior
 
 
-class Tracked(Protocol):
+class Tracked(Posterior, Protocol):
     """What is known of the means, tracked pull by pull; rules may ask for more, as a `NormalPosterior` has."""
-
-    @property
-    def mean(self) -> Array:
-        """The estimates `(..., K)`."""
-        ...
 
     @property
     def counts(self) -> Array:

@@ -130,7 +130,8 @@ class Streamed:
 
     def recommend(self, state: StreamedState) -> Array:
         """Return the row, counted from 0, of the arm that is ahead."""
-        return np.int64(0) if state.leaders is None else state.leaders.rows[0]
+        rows = np.zeros(1, dtype=np.int64) if state.leaders is None else state.leaders.rows
+        return rows[0]
 
     def _tell_stage(self, state: StreamedState, pulls: Pulls, totals: Totals) -> StreamedState:
         keep = state.stages[state.stage].keep

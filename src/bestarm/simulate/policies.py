@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm import catalog
+from bestarm.core import policy_of
 from bestarm.errors import InputError
 from bestarm.simulate.settings import loaded, parameters, settled
-
-METHODS = ("start", "ask", "tell", "recommend")
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,8 @@ class OwnPolicy:
     @classmethod
     def of(cls, policy: Any, name: str | None = None) -> "OwnPolicy":
         """Return a policy, checked, under a name or else its class and the settings that are not the defaults."""
+        policy_of(policy)
         kind = type(policy)
-        lacking = [method for method in METHODS if not callable(getattr(policy, method, None))]
-        if lacking or isinstance(policy, type):
-            why = "a class was given; call it" if isinstance(policy, type) else f"it has no {', '.join(lacking)}"
-            shown = policy.__name__ if isinstance(policy, type) else kind.__name__
-            raise InputError(f"{shown} is no policy: a value with {', '.join(METHODS)} is expected; {why}")
         with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
             settings = repr(policy if is_dataclass(policy) else getattr(policy, "__dict__", policy))
         own = f"{kind.__module__}:{kind.__qualname__}"

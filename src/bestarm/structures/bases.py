@@ -6,13 +6,14 @@ variance 1 over the arms on average, what F leaves out included, and of dimensio
     D = (Σλ)² / Σλ²,    λ the eigenvalues of the covariance of the arms.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bestarm.core import Array
 from bestarm.kernels import Kernel, kernel_features
-from bestarm.linalg import evened, matvec, row, rows
+from bestarm.linalg import entries, evened, matvec, row, rows
 
 RANK = 64  # features a kernel is given at most; what they leave out counts as each arm's own
 BLOCK = 4096  # rows a kernel is evaluated on at once: they stay in cache
@@ -32,6 +33,12 @@ class Base:
     missing: Array
     dimension: Array
     squared: Array
+
+    def each(self, change: Callable[[Array, int], Array]) -> "Base":
+        """Return the base with each part changed, given the part and how many axes of its own it has."""
+        return Base(
+            change(self.features, 2), change(self.missing, 1), change(self.dimension, 0), change(self.squared, 1)
+        )
 
 
 def standardised(x: Array) -> Array:
@@ -171,31 +178,23 @@ def _scaled(F: Array, missing: Array) -> Base:
 
 def of_rows(bases: dict[str, Base], arms: Array) -> dict[str, Base]:
     """Return the bases of `arms` `(..., m)` only."""
-    found = {}
-    for name, base in bases.items():
-        missing, squared = (np.take_along_axis(a, arms, axis=-1) for a in (base.missing, base.squared))
-        found[name] = Base(rows(base.features, arms), missing, base.dimension, squared)
-    return found
+    return {
+        name: Base(rows(base.features, arms), entries(base.missing, arms), base.dimension, entries(base.squared, arms))
+        for name, base in bases.items()
+    }
 
 
 def of_replications(bases: dict[str, Base], who: Array) -> dict[str, Base]:
     """Return the bases `(R, ...)` of the replications `who` `(m,)` only, which are in order and named once each."""
-    found = {}
-    for name, base in bases.items():
-        everyone = who.shape[0] == base.features.shape[0]
-        parts = (base.features, base.missing, base.dimension, base.squared)
-        found[name] = base if everyone else Base(*(part.take(who, axis=0) for part in parts))
-    return found
+    return {
+        name: base if who.shape[0] == base.features.shape[0] else base.each(lambda part, _: part.take(who, axis=0))
+        for name, base in bases.items()
+    }
 
 
 def flattened(bases: dict[str, Base]) -> dict[str, Base]:
     """Return the bases with all leading axes in one."""
     return {
-        name: Base(
-            base.features.reshape(-1, *base.features.shape[-2:]),
-            base.missing.reshape(-1, base.missing.shape[-1]),
-            base.dimension.reshape(-1),
-            base.squared.reshape(-1, base.squared.shape[-1]),
-        )
+        name: base.each(lambda part, own: part.reshape(-1, *part.shape[part.ndim - own :]))
         for name, base in bases.items()
     }

@@ -222,7 +222,7 @@ class SeparateMeans:
         full = min(arms.features / arms.count, 1.0) ** 2
         alone = self.log_prior + self.off_sphere * (1 - arms.round)
         prior = alone * (1 - full) + self.saturated * full
-        scales = scaling.of(float(arms.count), arms.budget)
+        scales = scaling.of(np.asarray(float(arms.count)), arms.budget)
         return [Hypothesis(self.name, (), (), float(c), True, prior + w) for c, w in scales]
 
 

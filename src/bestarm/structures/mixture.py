@@ -124,10 +124,10 @@ class Mixture:
         return bases, counts, means, own
 
 
-def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float, kept: int, many: int) -> Mixture:
-    """Return the mixture of the `kept` weightiest kinds after the rewards `known` `(..., K)`, leading axes in one.
+def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, h: float, g: int, many: int) -> Mixture:
+    """Return the mixture of the `g` weightiest kinds after the rewards `known` `(..., K)`, leading axes in one.
 
-    Separate means have at least `hedge` times the weight of nonlinear kinds: smoothness that served so far may fail
+    Separate means have at least `h` times the weight of nonlinear kinds: smoothness that served so far may fail
     for the one arm that matters. Beyond `many` arms only those pulled are looked at.
     """
     known = known.each(lambda a: a.reshape(-1, a.shape[-1]))
@@ -140,11 +140,11 @@ def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float,
     members = [np.asarray(made.members(kind.name), dtype=np.int64) for kind in kinds]
     each = np.stack([np.take(weights, mine, axis=-1).sum(axis=-1) for mine in members], axis=-1)
     nonlinear = np.sum(each * np.asarray([float(kind.nonlinear) for kind in kinds], dtype=each.dtype), axis=-1)
-    held = _hedged(each, kinds, hedge * nonlinear)
-    held = np.where(held > NEGLIGIBLE, held, 0.0)
+    floored = _with_separate(each, kinds, h * nonlinear)
+    floored = np.where(floored > NEGLIGIBLE, floored, 0.0)
     there = np.asarray([k for k, mine in enumerate(members) if len(mine)], dtype=np.int64)
-    chosen = there[top(held[:, there], min(kept, int(np.sum(held > 0, axis=-1).max())))]
-    weight = np.take_along_axis(held, chosen, axis=-1)
+    chosen = there[top(floored[:, there], min(g, int(np.sum(floored > 0, axis=-1).max())))]
+    weight = np.take_along_axis(floored, chosen, axis=-1)
     weight = weight / weight.sum(axis=-1, keepdims=True)
     pieces, order, variances = _pieces(made, kinds, data, chosen, members, logs, noise)
     return Mixture(known, bases, pieces, order, weight, variances, each, nonlinear)
@@ -203,13 +203,13 @@ def pulled(counts: Array) -> Array:
     return np.sort(top(counts, max(most, 1)), axis=-1)
 
 
-def _hedged(each: Array, kinds: tuple[Kind, ...], least: Array) -> Array:
+def _with_separate(each: Array, kinds: tuple[Kind, ...], least: Array) -> Array:
     """Return the weights of kinds with at least `least` `(R,)` on separate means."""
     places = [j for j, kind in enumerate(kinds) if isinstance(kind, SeparateMeans)]
     if not places:
         return each
-    held = np.maximum(each, one_hot(np.asarray(places[0]), each.shape[-1], each.dtype) * least[..., None])  # Eq. 10
-    return held / held.sum(axis=-1, keepdims=True)
+    floored = np.maximum(each, one_hot(np.asarray(places[0]), each.shape[-1], each.dtype) * least[..., None])  # Eq. 10
+    return floored / floored.sum(axis=-1, keepdims=True)
 
 
 def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> Piece:
@@ -222,7 +222,7 @@ def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> 
 
     scales = tuple(of_best([h.scales[p] for h in group]) for p in range(len(names)))
     if term is not None:
-        size = of_best([h.size for h in group])
+        size = of_best([h.size for h in group if h.size is not None])
     own = np.asarray([h.own for h in group], dtype=data.means.dtype)[best]
     needs = names if term is None else (*names, term)
     part = Data(

@@ -77,7 +77,7 @@ def binary(known: Tally) -> tuple[Array, Array]:
 
 
 def read(
-    made: Structures, kinds: tuple[Kind, ...], known: Tally, hedge: float, kept: int, many: int
+    made: Structures, kinds: tuple[Kind, ...], known: Tally, h: float, g: int, many: int
 ) -> tuple[Mixture, Odds | None]:
     """Return the mixture after the rewards `known` `(..., K)` and how they were read: None as they are.
 
@@ -86,11 +86,11 @@ def read(
     """
     where, lost = binary(known)
     if not bool(np.any(where)):
-        return weigh(made, kinds, known, hedge, kept, many), None
+        return weigh(made, kinds, known, h, g, many), None
     wins, pulls = (a.sum(axis=-1, keepdims=True) for a in (known.sums, known.counts))
     wins = wins + np.where(lost[..., None], pulls, 0.0)
     chance = (wins + 1) / (pulls + 2)
-    mixture = weigh(made, kinds, Odds.around(chance, where, lost).tally(known), hedge, kept, many)
+    mixture = weigh(made, kinds, Odds.around(chance, where, lost).tally(known), h, g, many)
     if known.sums.shape[-1] <= many:
         chance = chances(mixture.means().reshape(known.sums.shape))
     else:
@@ -98,7 +98,7 @@ def read(
         thought, arms = (a.reshape(*known.sums.shape[:-1], -1) for a in (mixture.means(arms), arms))
         chance = chance + scatter(arms, chances(thought) - chance, known.sums.shape[-1])
     odds = Odds.around(chance, where, lost)
-    return weigh(made, kinds, odds.tally(known), hedge, kept, many), odds
+    return weigh(made, kinds, odds.tally(known), h, g, many), odds
 
 
 def chances(odds: Array) -> Array:

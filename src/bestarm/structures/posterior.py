@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bestarm.core import Array
-from bestarm.linalg import matvec
+from bestarm.linalg import matvec, row
+from bestarm.posteriors import Normal
 from bestarm.structures.bases import Base
 from bestarm.structures.evidence import Data
 from bestarm.structures.terms import weighed
@@ -112,7 +113,7 @@ def _blocks(one: Array, two: Array) -> Array:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Means m `(..., m)` of some arms, with what their covariance C is made of."""
+    """The posterior of some arms in units of σ²: their means `(..., m)`, and what their covariance C is made of."""
 
     mean: Array
     Phi: Array | None
@@ -139,6 +140,18 @@ class Outlook:
             Phi = self.Phi * self.kappa[..., None]
             C = C + (Phi @ self.A) @ Phi.mT
         return C + self.own[..., None] * np.eye(self.own.shape[-1], dtype=self.own.dtype)  # Eq. 5
+
+    def column(self, arm: Array) -> Array:
+        """Return the covariances `(..., m)` of all means with that of `arm` `(...)`."""
+        return row(self.covariance, arm)
+
+    def draw(self, count: int, normal: Normal, noise: Array | float = 1.0) -> Array:
+        """Return draws `(..., count, m)` of the means, σ² being `noise`, a number or `(count, 1)`."""
+        root, own = self.root, self.own[..., None, :]
+        off = normal((*root.shape[:-2], count, root.shape[-1])) @ root.mT
+        if np.any(own > 0):
+            off += np.sqrt(own) * normal(off.shape)
+        return self.mean[..., None, :] + np.sqrt(noise) * off
 
     @property
     def root(self) -> Array:
@@ -173,7 +186,7 @@ def posterior(
     y, level = (data.centred, data.level) if intercept else (data.means, np.zeros_like(data.within))
     n = data.counts / (1 + data.counts * own)
     roots = tuple(np.sqrt(c) for c in scales)
-    A, a, b, Phi, Phi_n = None, None, None, None, None
+    A, a, b, Phi = None, None, None, None
     h, smooth = np.ones_like(y), np.zeros_like(y)
     if names:
         Phi = _features(names, roots, data.bases)
@@ -181,26 +194,44 @@ def posterior(
         A = np.linalg.inv(Phi_n @ Phi + np.eye(Phi.shape[-1], dtype=Phi.dtype))  # Eq. 5, up to ω
         a, b = matvec(A, matvec(Phi_n, np.ones_like(y))), matvec(A, matvec(Phi_n, y))
         h, smooth = 1 - matvec(Phi, a), matvec(Phi, b)
-    mu, omega = np.zeros_like(data.within), np.zeros_like(data.within)
-    information = np.sum(n * h, axis=-1) + 1e-9
+    mu, omega, information = np.zeros_like(data.within), np.zeros_like(data.within), None
     if intercept:
+        information = np.sum(n * h, axis=-1) + 1e-9
         mu, omega = np.sum(n * (y - smooth), axis=-1) / information, 1 / information
     found = HypothesisPosterior(names, roots, A, a, b, mu, omega, level)
     if term is None or size is None:
         return found
-    t = data.bases[term].features
-    beside, slopes = t, None
-    if Phi is not None:
-        slopes = A @ (Phi_n @ t)
-        beside = t - Phi @ slopes
-    levels = np.zeros_like(t[..., 0, :])
-    if intercept:
-        levels = np.sum(n[..., None] * beside, axis=-2) / information[..., None]
-        beside = beside - h[..., None] * levels[..., None, :]
     r = n * (y - smooth - h * mu[..., None])
-    v, u = np.maximum(np.sum(n[..., None] * beside * t, axis=-2), 0.0), matvec(t.mT, r)
-    left = data.within + np.sum(r * (y - mu[..., None]), axis=-1)
-    left = np.maximum(left, data.floor(intercept))
-    terms = weighed(np.any(t != 0, axis=-2), size, v, u, left, data.pulls)
-    noise = terms.left / np.maximum(data.pulls - int(intercept), 1.0)
-    return replace(found, term=Term(term, *terms.moments(noise), slopes, levels))
+    return replace(found, term=_Fitted(n, Phi, A, h, r, mu, information).term(term, size, data))
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """Bases and intercept as fitted to data, from which follows what a term beside them explains."""
+
+    n: Array  # (..., K)
+    Phi: Array | None
+    A: Array | None
+    h: Array
+    r: Array  # n times what is left of the means, (..., K)
+    mu: Array
+    information: Array | None  # 1/ω, with an intercept
+
+    def term(self, name: str, size: Array, data: Data) -> Term:
+        """Return what is thought of the terms of that name, of variance `size` each."""
+        t, n = data.bases[name].features, self.n[..., None]
+        beside, slopes = t, None
+        if self.Phi is not None:
+            slopes = self.A @ ((self.Phi * n).mT @ t)
+            beside = t - self.Phi @ slopes
+        levels = np.zeros_like(t[..., 0, :])
+        if self.information is not None:
+            levels = np.sum(n * beside, axis=-2) / self.information[..., None]
+            beside = beside - self.h[..., None] * levels[..., None, :]
+        v, u = np.maximum(np.sum(n * beside * t, axis=-2), 0.0), matvec(t.mT, self.r)
+        left = data.within + np.sum(self.r * (data.means - self.mu[..., None]), axis=-1)
+        intercept = self.information is not None
+        left = np.maximum(left, data.floor(intercept))
+        terms = weighed(np.any(t != 0, axis=-2), size, v, u, left, data.pulls)
+        noise = terms.left / np.maximum(data.pulls - int(intercept), 1.0)
+        return Term(name, *terms.moments(noise), slopes, levels)

@@ -1,4 +1,4 @@
-"""What is believed of the means, in a line a person can read."""
+"""What explains the means, in a line a person can read."""
 
 from collections.abc import Mapping
 
@@ -19,12 +19,12 @@ MOST = 0.9  # a group of this weight is named alone
 LEAST = 0.05  # a group of less is not worth a word
 
 
-def believes(weights: Mapping[str, float]) -> str:
+def explained(weights: Mapping[str, float]) -> str:
     """Return in words which structure the weights `{kind of hypothesis: weight}` speak for.
 
-    >>> believes({"linear": 0.6, "affine": 0.33, "separate": 0.07})
+    >>> explained({"linear": 0.6, "affine": 0.33, "separate": 0.07})
     'linear explains most of it: weight 0.93'
-    >>> believes({"separate": 0.71, "Matérn kernel": 0.2, "affine": 0.04})
+    >>> explained({"separate": 0.71, "Matérn kernel": 0.2, "affine": 0.04})
     'no structure: every arm for itself (weight 0.71), then smooth in the features (0.20)'
     """
     together: dict[str, float] = {}

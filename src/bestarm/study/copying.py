@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
+import numpy as np
+
 from bestarm.core import Tally
 from bestarm.errors import BestArmError, BestArmWarning, InputError, RewardError, StorageError
 from bestarm.study.log import Log
@@ -104,7 +106,7 @@ def _as_extra(there: StudyState, state: StudyState, result: Result) -> Record:
 def _check(state: StudyState, result: Result, label: str) -> None:
     """Refuse a result that the new model cannot have produced."""
     try:
-        state.rewards.law.check(Tally(result.count, result.sum, result.squares))
+        state.rewards.law.check(Tally(*np.array([result.count, result.sum, result.squares])))
     except RewardError as error:
         raise RewardError(f"{label}, {result.sum:g}: {error}") from None
 

@@ -229,18 +229,19 @@ def _versions(policy: Any) -> dict[str, str]:
     return found
 
 
-def _start(policy: Any, table: Arms | Source, budget: float, noise: float | None) -> tuple[int, Any] | None:
-    """Let the policy ask once before anything is written: a study that cannot begin must not exist.
+def _start(policy: Any, table: Arms | Source, budget: float, noise: float | None) -> tuple[int, Any]:
+    """Return pulls and first state, the policy having asked once: a study that cannot begin must not be written.
 
     Who can begin with many pulls can with more, and some plan them one by one. Over a long table, where that takes
-    passes, the pulls and the first state are returned.
+    passes, it has them all and is not asked.
     """
     try:
         with np.errstate(all="ignore"):
             if isinstance(table, Arms):
                 pulls = min(_pulls(table, budget), MANY * len(table))
-                policy.ask(policy.start(Problem(table.features, pulls, noise)), np.random.default_rng(0))
-                return None
+                state = policy.start(Problem(table.features, pulls, noise))
+                policy.ask(state, np.random.default_rng(0))
+                return pulls, state
             return int(budget), policy.start(BigProblem(table, int(budget), noise))
     except (BestArmError, ImportError, MemoryError):
         raise

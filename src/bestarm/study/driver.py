@@ -37,7 +37,7 @@ class Driver:
     runner: Any = None
     after: tuple[Any, ...] = ()  # what `state` was made of: the log, the epoch, corrections
     told: int = 0  # rounds of the history
-    started: tuple[int, Any] | None = None  # pulls and first state over a long table, which takes passes to make
+    started: tuple[int, Any] | None = None  # pulls and state of the start by which the study was tried
 
     def question(self, study: StudyState, n: int | None = None, begun: tuple[int, float] | None = None) -> Record:
         """Return the record with the next round's plan, without its trials, or the one that says there is none.
@@ -78,7 +78,7 @@ class Driver:
         pulls, noise = int(begin["pulls"]), study.noise_variance
         self.runner = planner(study, begin, size_of(study, n))
         self.state, self.after = None, ()
-        if study.rows is not None and self.started and self.started[0] == pulls:
+        if study.rows is not None and self.started and self.started[0] == pulls:  # which took passes over the table
             self.state = self.started[1]
             return True
         with policy_at_work(), suppress(BudgetError):

@@ -136,7 +136,7 @@ def together(state: StudyState, arm: str, known: Record, id: str | None) -> Reco
         sd = real(known.get("sd", 0.0), f"{place}: sd", least=0, most=LARGEST_VALUE)
         said = {"n": n, "mean": _number(known["mean"], f"{place}: mean"), "sd": sd if n > 1 else None}
     try:
-        state.rewards.law.check(Tally(*totals_of(said)))
+        state.rewards.law.check(Tally(*np.array(totals_of(said))))
     except RewardError as error:
         raise RewardError(f"{place}: {error}") from None
     return {"id": f"extra-{uuid.uuid4().hex}" if id is None else own_id(id), "arm": where, **said}

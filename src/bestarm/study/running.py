@@ -113,7 +113,9 @@ def _drawn(state: StudyState, world: Pullable) -> list[Record]:
     for trial in state.open_trials():
         trials.setdefault(state.arm_of(trial), []).append(trial)
     arms, times = np.array(list(trials)), np.array([len(mine) for mine in trials.values()])
-    drawn = world.pull(Pulls(arms, times), None, np.random.default_rng([state.seed, WORLD, state.rounds]))
+    taken = np.zeros(len(state.ids), dtype=np.int64)
+    taken[state.measured] = state.known(state.measured).counts
+    drawn = world.pull(Pulls(arms, times), taken, np.random.default_rng([state.seed, WORLD, state.rounds]))
     known = Tally(times, drawn.sums, drawn.squares, drawn.scatter)
     far = (known.squares > FAR * known.within) & (not state.rewards.law.counts_suffice)
     rows = zip(trials.items(), *(part.tolist() for part in (known.sums, known.squares, known.within, far)), strict=True)

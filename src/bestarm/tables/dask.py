@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bestarm.core import Array
+from bestarm.core import AnyArray
 from bestarm.errors import ArmsError, InputError
 from bestarm.tables.source import (
     CACHE,
@@ -91,7 +91,7 @@ class DaskSource:
         return f"the Dask array: row {row + 1}"
 
 
-def _chunk(kernel: Kernel[P], combine: Combine[P], chunk: Array, start: int, length: int) -> P:
+def _chunk(kernel: Kernel[P], combine: Combine[P], chunk: AnyArray, start: int, length: int) -> P:
     """Apply a kernel to one chunk, block by block."""
     total = kernel(as_floats(chunk[:length]), start)
     for at in range(length, chunk.shape[0], length):

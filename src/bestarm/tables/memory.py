@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.errors import ArmsError, InputError
 from bestarm.tables.source import (
     CACHE,
@@ -40,7 +40,7 @@ class ArraySource:
     array([6., 9.])
     """
 
-    table: Array
+    table: AnyArray
     names: tuple[str, ...]
     block_rows: int
     memory: int | None = None
@@ -49,7 +49,7 @@ class ArraySource:
     @classmethod
     def of(
         cls,
-        table: Array,
+        table: AnyArray,
         names: tuple[str, ...] | None = None,
         block_rows: int | None = None,
         memory: int | None = None,
@@ -96,13 +96,13 @@ class ArraySource:
     def place(self, row: int) -> str:
         return f"{self.label}: row {row + 1}"
 
-    def _blocks(self) -> Iterator[tuple[int, Array]]:
+    def _blocks(self) -> Iterator[tuple[int, AnyArray]]:
         plain = np.asarray(self.table) if isinstance(self.table, np.ndarray) else self.table
         for start in range(0, self.rows, self.block_rows):
             yield start, as_floats(plain[start : min(start + self.block_rows, self.rows), :])
 
 
-def _on_host(table: Array) -> bool:
+def _on_host(table: AnyArray) -> bool:
     from array_api_compat import device
 
     return "cpu" in str(device(table)).lower()
@@ -164,7 +164,7 @@ class MappedSource:
     def place(self, row: int) -> str:
         return f"{self.path}: row {row + 1}"
 
-    def _blocks(self) -> Iterator[tuple[int, Array]]:
+    def _blocks(self) -> Iterator[tuple[int, AnyArray]]:
         for start in range(0, self.rows, self.block_rows):
             yield start, as_floats(np.asarray(self.table[start : start + self.block_rows]))
             self._give_back()

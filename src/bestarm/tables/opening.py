@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bestarm.core import Array
+from bestarm.core import AnyArray
 from bestarm.errors import ArmsError, InputError, UnknownNameError
 from bestarm.tables.arms import Arms, Names
 from bestarm.tables.encoding import Column, Encoding
@@ -76,7 +76,7 @@ def shape(table: Any) -> tuple[int, tuple[str, ...]]:
 
 
 def open_source(
-    table: Array | str | Path,
+    table: AnyArray | str | Path,
     columns: Iterable[str] | None = None,
     block_rows: int | None = None,
     memory: int | None = None,
@@ -132,7 +132,7 @@ def as_source(table: Arms | Source, cost: ArrayLike | None = None) -> Source:
 
 
 def _arms(
-    table: Array, features: Names, id: str | None, exclude: Iterable[str], intercept: bool, cost: str | None
+    table: AnyArray, features: Names, id: str | None, exclude: Iterable[str], intercept: bool, cost: str | None
 ) -> Arms:
     """Return the arms of an array: no column is scaled or dropped, as in `Arms.from_arrays`."""
     names = chosen(shape(table)[1], features, exclude, (id, cost))

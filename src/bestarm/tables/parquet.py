@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bestarm.core import Array
+from bestarm.core import AnyArray
 from bestarm.errors import ArmsError, BestArmError, InputError, UnknownNameError
 from bestarm.tables.memory import check_unchanged, file_stamp
 from bestarm.tables.sheet import Numbers
@@ -147,7 +147,7 @@ class ParquetSource:
                 yield part, group, start, count
                 start += count
 
-    def _blocks(self) -> Iterator[tuple[int, Array]]:
+    def _blocks(self) -> Iterator[tuple[int, AnyArray]]:
         """Yield blocks of the same length whatever the row groups are, all in one buffer."""
         buffer = np.empty((min(self.block_rows, self.rows), self.columns), self.dtype)
         start, filled = 0, 0

@@ -6,12 +6,12 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.errors import InputError
 
 P = TypeVar("P")
 Rows: TypeAlias = NDArray[Any]
-Kernel: TypeAlias = Callable[[Array, int], P]
+Kernel: TypeAlias = Callable[[AnyArray, int], P]
 Combine: TypeAlias = Callable[[P, P], P]
 Done: TypeAlias = Callable[[int], None]
 
@@ -91,13 +91,13 @@ def float_type(given: Any, what: str) -> np.dtype[Any]:
     return kind if kind in (np.dtype(np.float32), np.dtype(np.float64)) else np.dtype(np.float64)
 
 
-def as_floats(block: Array) -> Array:
+def as_floats(block: AnyArray) -> AnyArray:
     """Return a block in a floating-point type; whole numbers and short floats become float64."""
     xp = namespace(block)
     return block if block.dtype in (xp.float32, xp.float64) else xp.astype(block, xp.float64)
 
 
-def to_host(array: Array) -> Rows:
+def to_host(array: AnyArray) -> Rows:
     """Return an array of any library as a NumPy array."""
     if isinstance(array, np.ndarray | np.generic):
         return np.asarray(array)
@@ -108,7 +108,7 @@ def to_host(array: Array) -> Rows:
     return np.asarray(np.from_dlpack(array))
 
 
-def beside(values: NDArray[Any], block: Array) -> Array:
+def beside(values: NDArray[Any], block: AnyArray) -> AnyArray:
     """Return host values as an array of the library and on the device of `block`, in its type if they are floats."""
     if isinstance(block, np.ndarray):
         return values.astype(block.dtype) if values.dtype.kind == "f" else values
@@ -137,7 +137,7 @@ def block_length(columns: int, rows: int | None, memory: int | None, usual: int)
 
 
 def fold(
-    blocks: Iterator[tuple[int, Array]], kernel: Kernel[P], combine: Combine[P], done: Done | None, what: str
+    blocks: Iterator[tuple[int, AnyArray]], kernel: Kernel[P], combine: Combine[P], done: Done | None, what: str
 ) -> P:
     """Apply `kernel` to blocks in order and join what it gives."""
     total: P | None = None

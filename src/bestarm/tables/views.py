@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bestarm.core import Array, namespace
+from bestarm.core import AnyArray, namespace
 from bestarm.errors import ArmsError, InputError, UnknownNameError
 from bestarm.tables.memory import ArraySource
 from bestarm.tables.source import Combine, Done, Kernel, P, Rows, Source, beside, check_costs, to_host
@@ -136,7 +136,7 @@ class _Selecting(Generic[P]):
     first: int = 0
     before: int = 0
 
-    def __call__(self, block: Array, start: int) -> P | None:
+    def __call__(self, block: AnyArray, start: int) -> P | None:
         at = start - self.first
         kept = np.flatnonzero(self.mask[at : at + block.shape[0]])
         if not len(kept):
@@ -207,16 +207,16 @@ class _Changed(Generic[P]):
     """A kernel over blocks that are changed first."""
 
     kernel: Kernel[P]
-    change: Callable[[Array], Array]
+    change: Callable[[AnyArray], AnyArray]
 
-    def __call__(self, block: Array, start: int) -> P:
+    def __call__(self, block: AnyArray, start: int) -> P:
         return self.kernel(self.change(block), start)
 
     def part(self, start: int, stop: int) -> "_Changed[P]":
         return _Changed(_part(self.kernel, start, stop), self.change)
 
 
-def _some(chosen: tuple[int, ...], block: Array) -> Array:
+def _some(chosen: tuple[int, ...], block: AnyArray) -> AnyArray:
     return namespace(block).take(block, beside(np.array(chosen), block), axis=1)
 
 
@@ -240,7 +240,7 @@ class InterceptSource(View):
         return np.concatenate([np.ones_like(found[:, :1]), found], axis=1)
 
 
-def _with_ones(block: Array) -> Array:
+def _with_ones(block: AnyArray) -> AnyArray:
     xp = namespace(block)
     return xp.concat([xp.ones_like(block[:, :1]), block], axis=1)
 
@@ -281,7 +281,7 @@ class _Divided(Generic[P]):
     prices: NDArray[np.float64]
     first: int = 0
 
-    def __call__(self, block: Array, start: int) -> P:
+    def __call__(self, block: AnyArray, start: int) -> P:
         at = start - self.first
         roots = np.sqrt(self.prices[at : at + block.shape[0]])
         return self.kernel(block / beside(roots, block)[:, None], start)
@@ -342,7 +342,7 @@ def gathered(source: Source) -> Rows:
     return np.concatenate(source.sweep(_copied, _both))
 
 
-def _copied(block: Array, start: int) -> tuple[Rows, ...]:
+def _copied(block: AnyArray, start: int) -> tuple[Rows, ...]:
     return (np.array(to_host(block)),)
 
 

@@ -1,0 +1,192 @@
+"""What `auto` makes of the arms in play: hypotheses side by side, and the arm whose pull tells most.
+
+Hypothesis a has the weight w, means m, covariances C and the noise variance σ²; numbers are those of
+docs/algorithms/auto.md. The leader i has the largest mixed mean. Whether it is the best arm is decided where it ties
+with a rival j and no other arm is above the two. With b_j = m_i − m_j and v_j = Var(f_i − f_j) that has density
+
+    t_aj ∝ exp(−b_j² / (2 v_j)) / √v_j · Π_k P(f_k < f_i | f_i = f_j),                                  (8)
+
+and when all pulls are made the answer is wrong in about Σ_a w_a Σ_j t_aj √v_j of all cases. Pulling any arm q c times
+takes (C_qi − C_qj)² / (C_qq + σ²/c) off v_j, so the arm pulled is
+
+    q = argmax  Σ_a w_a Σ_j t_aj / √v_j · (C_qi − C_qj)² / (C_qq + σ²/c).                               (9)
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bestarm.core import Array
+from bestarm.linalg import one_hot, pick, row, rows, top
+from bestarm.policies.choices import put
+from bestarm.structures.mixture import Mixture
+from bestarm.structures.odds import Odds, chances
+
+VANISHING = 300.0  # exp(−this) is next to nothing, and its square still a number
+REACH = 3.0  # standard deviations an arm's mean is thought to reach up at most
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What is thought of the arms in play: a few hypotheses, each with its weight, and the weight of every kind."""
+
+    arms: Array  # those in play, (..., m)
+    weight: Array  # w, (..., g)
+    means: Array  # (..., g, m)
+    covariance: Array  # C, (..., g, m, m)
+    noise: Array  # σ², (..., g)
+    kinds: Array  # (..., kinds)
+    nonlinear: Array  # the weight of all nonlinear kinds, (...)
+    odds: Odds | None = None  # how rewards of the arms in play are read, if not as they are
+
+    @classmethod
+    def of(cls, mixture: Mixture, odds: Odds | None, batch: tuple[int, ...], working: int) -> "Opinion":
+        """Return the opinion of a mixture, of at most so many `working` arms; `odds` are how its rewards were read."""
+        arms = _in_play(mixture, working)
+        found = (arms, mixture.weight, *mixture.moments(arms), mixture.noise, mixture.kinds, mixture.nonlinear)
+        arms, w, m, C, noise, kinds, nonlinear = (np.reshape(part, (*batch, *part.shape[1:])) for part in found)
+        opinion = cls(arms, w, m, C, noise, kinds, nonlinear)
+        if odds is None:
+            return opinion
+        return replace(opinion, odds=Odds.around(chances(opinion.mean), odds.binary, odds.lost))
+
+    @property
+    def mean(self) -> Array:
+        """The means of the mixture, `(..., m)`."""
+        return np.sum(self.weight[..., None] * self.means, axis=-2)
+
+    @property
+    def variance(self) -> Array:
+        """The variances of the mixture, `(..., m)`."""
+        off = self.means - self.mean[..., None, :]
+        return np.sum(self.weight[..., None] * (np.linalg.diagonal(self.covariance) + off * off), axis=-2)
+
+    @property
+    def surest(self) -> Array:
+        """The arm no other is likely to beat, argmax_i min_j Σ_a w_a P(f_i > f_j), `(...)`."""
+        variance = np.linalg.diagonal(self.covariance)
+        v = variance[..., :, None] + variance[..., None, :] - 2 * self.covariance
+        z = (self.means[..., :, None] - self.means[..., None, :]) / np.sqrt(np.maximum(v, 1e-290))
+        better = np.sum(self.weight[..., None, None] * _normal(z), axis=-3)
+        better = better + np.eye(self.means.shape[-1], dtype=self.means.dtype)
+        return pick(self.arms, np.argmax(np.min(better, axis=-1), axis=-1))  # Eq. 11
+
+    def place(self, arm: Array) -> Array | None:
+        """Return the position of `arm` `(...)` among those in play; None where some replication does not have it."""
+        there = self.arms == arm[..., None]
+        return np.argmax(np.astype(there, np.int64), axis=-1) if bool(np.all(np.any(there, axis=-1))) else None
+
+    def after(self, arm: Array, times: Array, total: Array | None) -> "Opinion":
+        """Return the opinion after position `arm` `(...)` was pulled `times` `(...)` with sum `total`; None: unseen."""
+        where = np.broadcast_to(arm[..., None], self.weight.shape)
+        column = row(self.covariance, where)
+        if self.odds is not None:
+            share, middle, slope = (pick(a, arm) for a in (self.odds.share, self.odds.middle, self.odds.slope))
+            total = None if total is None else share * (middle * times + slope * total)
+            times = share * times
+        times = times[..., None]
+        spread = self.noise + times * pick(column, where)
+        u = column * np.sqrt(times / spread)[..., None]
+        covariance = (-u)[..., :, None] * u[..., None, :]
+        covariance += self.covariance
+        if total is None:
+            return replace(self, covariance=covariance)
+        step = (total[..., None] - times * pick(self.means, where)) / spread
+        return replace(self, means=self.means + column * step[..., None], covariance=covariance)
+
+    def most_telling(self, count: int, rivals: int, barred: Array | None = None) -> Array:
+        """Return the position q `(...)` of the arm to pull `count` times, of ties with `rivals` arms; none `barred`."""
+        w, m, C = self.weight[..., None], self.means, self.covariance
+        leader = np.argmax(self.mean, axis=-1)  # Eq. 7
+        i = np.broadcast_to(leader[..., None], self.weight.shape)
+        C_i, variance = row(C, i), np.linalg.diagonal(C)
+        most = variance + pick(variance, i)[..., None]
+        v = np.maximum(most - 2 * C_i, 0.0)
+        b = pick(m, i)[..., None] - m
+        differs = v > 1e-12 * most
+        exponent = b * b / (2 * np.where(differs, v, np.ones_like(v)))
+        t = w * np.exp(_lifted(exponent, differs)) * np.astype(differs, m.dtype)
+        nearest = top(put(np.sum(t, axis=-2), leader, -1.0), min(rivals, m.shape[-1] - 1))
+        j = np.broadcast_to(nearest[..., None, :], (*i.shape, nearest.shape[-1]))
+        D = C_i[..., None, :] - rows(C, j)  # C_i − C_j, (..., g, rivals, m)
+        t, v, b = (np.take_along_axis(a, j, axis=-1) for a in (t, v, b))
+        v = np.where(v > 0, v, np.ones_like(v))
+        D_i = np.take_along_axis(D, np.broadcast_to(i[..., None, None], (*j.shape, 1)), axis=-1)
+        D_k = np.take_along_axis(D, np.broadcast_to(j[..., None, :], (*j.shape, j.shape[-1])), axis=-1)
+        t = t * _unbeaten(b, v, D_i - D_k)  # Eq. 8
+        gain = np.sum((t / v)[..., None] * D * D, axis=-2)
+        pulls = count if self.odds is None else count * self.odds.share[..., None, :]
+        gain = np.sum(gain / (variance + self.noise[..., None] / pulls), axis=-2)  # Eq. 9
+        return np.argmax(gain if barred is None else np.where(barred, -np.ones_like(gain), gain), axis=-1)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many arms were tried `(...)` and are to be at least, and which of those in play were not `(..., m)`."""
+
+    tried: Array
+    wanted: Array
+    fresh: Array
+
+    @classmethod
+    def of(cls, opinion: Opinion, counts: Array, budget: int) -> "Coverage":
+        """Return the coverage of all arms by `counts` `(..., K)`: as large a share is asked for as weighs nonlinear."""
+        tried = np.sum(np.astype(counts > 0, counts.dtype), axis=-1)
+        wanted = np.minimum(opinion.nonlinear * counts.shape[-1], 0.5 * budget * np.ones_like(opinion.nonlinear))
+        return cls(tried, wanted, np.take_along_axis(counts, opinion.arms, axis=-1) == 0)
+
+    def after(self, arm: Array) -> "Coverage":
+        """Return the coverage when position `arm` `(...)` was pulled."""
+        hot = one_hot(arm, self.fresh.shape[-1], self.tried.dtype) > 0
+        new = np.astype(np.any(hot & self.fresh, axis=-1), self.tried.dtype)
+        return replace(self, tried=self.tried + new, fresh=self.fresh & ~hot)
+
+    def instead(self, opinion: Opinion, arm: Array) -> Array:
+        """Return position `arm` `(...)`, or that of an arm not pulled yet while fewer were tried than are wanted."""
+        short = self.tried < self.wanted
+        if not bool(np.any(short)):
+            return arm
+        reach = opinion.mean + REACH * np.sqrt(np.maximum(opinion.variance, 0.0))
+        best = np.argmax(np.where(self.fresh, reach, -np.inf), axis=-1)
+        return np.where(short & np.any(self.fresh, axis=-1), best, arm)
+
+
+def _in_play(mixture: Mixture, working: int) -> Array:
+    """Return the arms in play `(R, m)`: all, or where there are many the most promising and the most pulled."""
+    counts = mixture.known.counts
+    size, arms = counts.shape
+    if arms <= working:
+        return np.broadcast_to(np.arange(arms, dtype=np.int64), (size, arms))
+    most = top(counts, working // 4)
+    scout = np.any(np.arange(arms, dtype=np.int64) == most[..., None], axis=-2) & (counts > 0)
+    return np.sort(mixture.foremost(working, REACH, scout), axis=-1)
+
+
+def _lifted(exponent: Array, differs: Array) -> Array:
+    """Return −`exponent` `(..., g, m)`, or its least value less it where all odds would vanish: all is decided then.
+
+    What is largest among the gains is the same; without this, all would be zero and the first arm would be pulled.
+    """
+    nearest = np.min(np.where(differs, exponent, np.inf), axis=(-2, -1), keepdims=True)
+    decided = (nearest > VANISHING) & np.isfinite(nearest)
+    return np.minimum(np.where(decided, nearest, np.zeros_like(nearest)) - exponent, 0.0)
+
+
+def _unbeaten(b: Array, v: Array, c: Array) -> Array:
+    """Return Π_k P(f_k < f_i | f_i = f_j) `(..., r)`, the chance that no other rival is above leader i and rival j.
+
+    With b and v `(..., r)` the means and variances of how far rivals are below the leader, and c `(..., r, r)` their
+    covariance, k is below by N(b_k − b_j c_jk / v_j, v_k − c_jk² / v_j) where j is not at all.
+    """
+    share = c / v[..., None]
+    mean = b[..., None, :] - share * b[..., None]
+    least = 1e-12 * v[..., None, :] + 1e-290
+    z = mean / np.sqrt(np.maximum(v[..., None, :] - share * c, least))
+    itself = np.eye(b.shape[-1], dtype=b.dtype) > 0
+    return np.prod(np.where(itself, np.ones_like(z), _normal(z)), axis=-1)
+
+
+def _normal(z: Array) -> Array:
+    """Return the normal distribution function, to three digits: a logistic curve of a cubic. It is never 0."""
+    z = np.clip(z, -8.0, 8.0)
+    return 1 / (1 + np.exp(-z * (1.5957691216 + 0.0713548163 * z * z)))
