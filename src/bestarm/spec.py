@@ -31,6 +31,8 @@ ALIASES: dict[str, Callable[..., Any]] = {  # names that parts had in earlier ve
     "Thompson": earlier.thompson,
     "TopTwo": earlier.top_two,
     "UCBGLM": earlier.ucb_glm,
+    "VertexDirection": earlier.vertex_direction,
+    "WolfeAtwood": earlier.wolfe_atwood,
 }
 RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
 HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")

@@ -84,10 +84,10 @@ class Streamed:
     """Eliminate as `few` does, reading the table in blocks while more than `switch` arms are left.
 
     >>> from bestarm.designs.protocols import Rounded
-    >>> from bestarm.designs.optimal import WolfeAtwood
+    >>> from bestarm.designs.ascent import Ascent
     >>> from bestarm.designs.rounding import AutoRound
     >>> from bestarm.tables import open_source
-    >>> policy = Streamed(Elimination(Linear(), Rounded(WolfeAtwood(), AutoRound())), switch=2)
+    >>> policy = Streamed(Elimination(Linear(), Rounded(Ascent(), AutoRound())), switch=2)
     >>> state = policy.start(BigProblem(open_source(np.eye(8)[:, :4] + 0.1), budget=30))
     >>> policy.ask(state, np.random.default_rng(1)).total
     10

@@ -108,14 +108,14 @@ def to_host(array: Array) -> Rows:
     return np.asarray(np.from_dlpack(array))
 
 
-def beside(values: NDArray[Any], block: Array) -> Array:
-    """Return host values as an array of the library and on the device of `block`, in its type if they are floats."""
+def beside(values: Array, block: Array) -> Array:
+    """Return values as an array of the library and on the device of `block`, in its type if they are floats."""
+    floats = namespace(values).isdtype(values.dtype, "real floating")
     if isinstance(block, np.ndarray):
-        return values.astype(block.dtype) if values.dtype.kind == "f" else values
+        return values.astype(block.dtype, copy=False) if floats else values
     xp = namespace(block)
     from array_api_compat import device
 
-    floats = values.dtype.kind == "f"
     return xp.asarray(values, dtype=block.dtype if floats else None, device=device(block))
 
 
