@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bestarm import catalog, spec
-from bestarm.designs.ascent import Ascent, VertexExchange, Fedorov, LineSearch, OpenLoop, Wynn, certificate
+from bestarm.designs.ascent import Ascent, Fedorov, LineSearch, OpenLoop, VertexExchange, Wynn, certificate
 from bestarm.designs.directions import EachArm, EachPair
 from bestarm.designs.greedy import Greedy
 from bestarm.designs.newton import Newton
