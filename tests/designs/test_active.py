@@ -237,6 +237,8 @@ def test_conjugate_gradients_equal_the_factorisation(rng, monkeypatch):
     ("table", "options", "message"),
     [
         (np.zeros((10, 3)), {}, "all others are zero"),
+        (np.eye(3) * [1.0, 1e-310, 1.0], {}, "column 'x2': expected numbers beyond 1e-290, found 5.8e-311"),
+        (np.full((4, 1), 5e-324), {}, "column 'x1': expected numbers beyond 1e-290, found 4.9e-324; give them in"),
         (np.eye(3), {"tolerance": 0.0}, "tolerance must be a positive number; given 0.0"),
         (np.eye(3), {"costs": [1.0, 2.0]}, "3 numbers expected, one for each row"),
         (np.eye(3), {"costs": [1.0, -2.0, 1.0]}, "row 2: expected a positive cost, found -2.0"),

@@ -117,8 +117,8 @@ class SelectedSource(View):
 
 
 def _marks(mask: NDArray[np.bool_]) -> Index:
-    counts = np.add.reduceat(mask, np.arange(0, len(mask), STEP), dtype=np.int64)
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    counts = [np.count_nonzero(mask[start : start + STEP]) for start in range(0, len(mask), STEP)]
+    return np.cumsum([0, *counts], dtype=np.int64)
 
 
 def _kept_before(mask: NDArray[np.bool_], marks: Index, row: int) -> int:
