@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bestarm.core import Array, namespace
-from bestarm.errors import InputError
+from bestarm.errors import ArmsError, InputError
 
 P = TypeVar("P")
 Rows: TypeAlias = NDArray[Any]
@@ -73,6 +73,43 @@ class Source(Protocol):
     def place(self, row: int) -> str:
         """Return how to call row `row`, an index from 0, in an error, where rows count from 1 as in all errors."""
         ...
+
+
+class Numbered:
+    """What all sources over a `table` `(K, d)` have in common: rows have numbers and no costs."""
+
+    table: Any
+    label: str
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.shape[0])
+
+    @property
+    def columns(self) -> int:
+        return int(self.table.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return float_type(self.table.dtype, self.label)
+
+    def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        return None
+
+    def ids(self, index: NDArray[np.int64]) -> list[str]:
+        return numbered(index)
+
+    def place(self, row: int) -> str:
+        return f"{self.label}: row {row + 1}"
+
+
+def column_names(table: Any, label: str) -> tuple[str, ...]:
+    """Return x1, x2, ... for the columns of a table `(K, d)` of numbers; refuse what is none."""
+    shape = tuple(table.shape)
+    if len(shape) != 2 or 0 in shape:
+        raise ArmsError(f"{label}: expected K rows of d numbers, neither zero; the shape is {shape}")
+    float_type(table.dtype, label)
+    return tuple(f"x{j + 1}" for j in range(shape[1]))
 
 
 def numbered(index: NDArray[np.int64]) -> list[str]:

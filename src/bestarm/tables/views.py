@@ -117,7 +117,7 @@ class SelectedSource(View):
 
 
 def _marks(mask: NDArray[np.bool_]) -> Index:
-    counts = [np.count_nonzero(mask[start : start + STEP]) for start in range(0, len(mask), STEP)]
+    counts = [int(np.count_nonzero(mask[start : start + STEP])) for start in range(0, len(mask), STEP)]
     return np.cumsum([0, *counts], dtype=np.int64)
 
 
