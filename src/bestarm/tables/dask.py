@@ -21,6 +21,7 @@ from bestarm.tables.source import (
     as_floats,
     block_length,
     column_names,
+    part_of,
     to_host,
 )
 
@@ -54,7 +55,7 @@ class DaskSource(Numbered):
         parts, start = [], 0
         for chunk, count in zip(self.table.to_delayed()[:, 0], self.table.chunks[0], strict=True):
             if count:
-                own = kernel.part(start, start + count) if hasattr(kernel, "part") else kernel
+                own = part_of(kernel, start, start + count)
                 parts.append(apply(own, combine, chunk, start, self.block_rows))
             start += count
         while len(parts) > 1:

@@ -188,6 +188,12 @@ def fold(
     return total
 
 
+def part_of(kernel: Kernel[P], start: int, stop: int) -> Kernel[P]:
+    """Return the kernel of rows `start` to `stop` alone, where it can say what that needs."""
+    found: Kernel[P] = kernel.part(start, stop) if hasattr(kernel, "part") else kernel
+    return found
+
+
 def check_costs(costs: NDArray[np.float64], start: int, source: Any) -> None:
     """Refuse costs `(m,)` of the rows from `start` on that are not positive numbers."""
     for row in np.flatnonzero(~((costs > 0) & np.isfinite(costs)))[:1]:
