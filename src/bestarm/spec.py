@@ -19,6 +19,7 @@ from bestarm.policies.sequential import EachOnce
 from bestarm.texts import module as imported
 
 ALIASES: dict[str, Callable[..., Any]] = {  # names that parts had in earlier versions, and what makes them today
+    "ActiveSet": earlier.active_set,
     "BayesGap": earlier.bayesgap,
     "CeilElimination": earlier.ceil_elimination,
     "ContinuousRejects": earlier.continuous_rejects,

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from bestarm import spec
 from bestarm.designs import newton
-from bestarm.designs.active import ActiveSet, optimal_design
+from bestarm.designs.active import optimal_design
 from bestarm.designs.ascent import Ascent, certificate
 from bestarm.designs.span import distinct
 from bestarm.errors import ArmsError, InputError
@@ -204,7 +205,7 @@ def test_as_weights_of_a_stack(rng):
     stack[1, 2] = 0.0
     stack[0, 1] *= np.array([1.0, 0.0, 1.0, 1.0])
     candidates = Candidates.of(stack)
-    weights = ActiveSet(1e-4).weights(candidates)
+    weights = spec.from_dict({"part": "ActiveSet", "tolerance": 1e-4}).weights(candidates)
     assert weights.shape == (2, 3, 40)
     np.testing.assert_allclose(weights.sum(axis=-1), 1)
     np.testing.assert_allclose(weights[1, 2], 1 / 40)
