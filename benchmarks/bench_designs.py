@@ -12,7 +12,7 @@ import numpy as np
 
 from bestarm.bench.table import to_csv
 from bestarm.designs.active import Solution, optimal_design
-from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.ascent import Ascent
 from bestarm.linalg import Candidates
 from bestarm.tables import open_source
 
@@ -150,11 +150,11 @@ def peers(quick: bool) -> None:
             return w
 
         def exchange(x: np.ndarray = table) -> np.ndarray:
-            return WolfeAtwood(1e-3).weights(Candidates.of(x))
+            return Ascent(tolerance=1e-3).weights(Candidates.of(x))
 
         for name, solve in (
             ("cvxpy, Clarabel", conic),
-            ("WolfeAtwood(1e-3)", exchange),
+            ("exchange steps, 1e-3", exchange),
             ("optimal_design(1e-3)", ours),
         ):
             start = time.perf_counter()

@@ -92,6 +92,10 @@ EARLIER = {  # as versions up to 0.1 wrote them down
                               steps=3, noise_variance=None),
     "uniform": part("Elimination", model=part("Means"), design=part("Uniform"), eta={"number": "inf"},
                     memory=part("ThisStage"), measure=part("Survivors"), leftover=part("ToLastStages")),
+    "od-linbai": part("Elimination", model=part("Linear"), schedule=part("YangTan"), design=part("Trimmed",
+                      design=part("WolfeAtwood", tolerance=0.01, start=part("KumarYildirim"), limit=100_000))),
+    "gse-lin-fwg-azizi2021": part("Elimination", model=part("Linear"), schedule=part("FloorHalving"), design=part(
+                      "VertexDirection", step=part("LineSearch"), iterations=100, tolerance=0.0)),
 }  # fmt: skip
 
 

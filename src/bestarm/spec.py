@@ -19,6 +19,7 @@ from bestarm.policies.sequential import EachOnce
 from bestarm.texts import module as imported
 
 ALIASES: dict[str, Callable[..., Any]] = {  # names that parts had in earlier versions, and what makes them today
+    "ActiveSet": earlier.active_set,
     "BayesGap": earlier.bayesgap,
     "CeilElimination": earlier.ceil_elimination,
     "ContinuousRejects": earlier.continuous_rejects,
@@ -31,6 +32,8 @@ ALIASES: dict[str, Callable[..., Any]] = {  # names that parts had in earlier ve
     "Thompson": earlier.thompson,
     "TopTwo": earlier.top_two,
     "UCBGLM": earlier.ucb_glm,
+    "VertexDirection": earlier.vertex_direction,
+    "WolfeAtwood": earlier.wolfe_atwood,
 }
 RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
 HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")

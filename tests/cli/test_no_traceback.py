@@ -151,7 +151,7 @@ def test_features_of_any_size_are_answered_or_refused(folder, factor, scale, pol
 def test_a_design_for_features_of_any_size_is_made_or_refused(folder, factor):
     np.save("arms.npy", np.random.default_rng(0).standard_normal((6, 3)) * factor)
     done = call("design", "arms.npy", "--pulls", 9)
-    assert done.exit_code == 0 or any(word in done.stderr for word in ("within ±1e+150", "cannot be reckoned with"))
+    assert done.exit_code == 0 or any(word in done.stderr for word in ("within ±1e+150", "in another unit"))
 
 
 @pytest.mark.parametrize("reward", ["1e308", "1e150", "-1e150", "1e-320"])

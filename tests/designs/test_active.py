@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from bestarm import spec
 from bestarm.designs import newton
-from bestarm.designs.active import ActiveSet, optimal_design
-from bestarm.designs.optimal import WolfeAtwood, certificate
+from bestarm.designs.active import optimal_design
+from bestarm.designs.ascent import Ascent, certificate
 from bestarm.designs.span import distinct
 from bestarm.errors import ArmsError, InputError
 from bestarm.linalg import Candidates
@@ -97,7 +98,7 @@ def test_rare_directions_are_found(rng):
 def test_agrees_with_wolfe_atwood(name, rng):
     table = TABLES[name](rng)[::15]
     found = optimal_design(open_source(table), 1e-4)
-    weights = WolfeAtwood(1e-4).weights(Candidates.of(table))
+    weights = Ascent(tolerance=1e-4).weights(Candidates.of(table))
     theirs = (table * weights[:, None]).T @ table
     gap = np.linalg.slogdet(found.information)[1] - np.linalg.slogdet(theirs)[1]
     # log det V of a design with max g = (1 + ε) d is within d log(1 + ε) of the best
@@ -204,7 +205,7 @@ def test_as_weights_of_a_stack(rng):
     stack[1, 2] = 0.0
     stack[0, 1] *= np.array([1.0, 0.0, 1.0, 1.0])
     candidates = Candidates.of(stack)
-    weights = ActiveSet(1e-4).weights(candidates)
+    weights = spec.from_dict({"part": "ActiveSet", "tolerance": 1e-4}).weights(candidates)
     assert weights.shape == (2, 3, 40)
     np.testing.assert_allclose(weights.sum(axis=-1), 1)
     np.testing.assert_allclose(weights[1, 2], 1 / 40)
@@ -212,19 +213,24 @@ def test_as_weights_of_a_stack(rng):
         assert 1 - 1e-9 <= float(certificate(one, w)) <= 1 + 1e-4
 
 
+def improved(x, tolerance):
+    ascent = Ascent(newton.Newton(), tolerance=tolerance)
+    return ascent.improve(x, np.full(len(x), 1 / len(x)), np.array(float(x.shape[1])))
+
+
 def test_newton_reaches_any_tolerance(rng):
     x = rng.standard_normal((3000, 6))
     for tolerance in (1e-2, 1e-5, 1e-10):
-        weights, _ = newton.improve(x, np.full(3000, 1 / 3000), tolerance)
-        root = newton.factor(x, weights)
-        assert newton.leverages(x, root)[1].max() <= (1 + tolerance) * 6
+        weights = improved(x, tolerance)
+        root = newton.factor(x, weights, 6)
+        assert newton.leverages(x, root).max() <= (1 + tolerance) * 6
 
 
 def test_conjugate_gradients_equal_the_factorisation(rng, monkeypatch):
     x = rng.standard_normal((400, 5))
-    one, _ = newton.improve(x, np.full(400, 1 / 400), 1e-9)
+    one = improved(x, 1e-9)
     monkeypatch.setattr(newton, "DIRECT", 0)
-    other, _ = newton.improve(x, np.full(400, 1 / 400), 1e-9)
+    other = improved(x, 1e-9)
     np.testing.assert_allclose((x * one[:, None]).T @ x, (x * other[:, None]).T @ x, atol=1e-6)
 
 
@@ -232,6 +238,8 @@ def test_conjugate_gradients_equal_the_factorisation(rng, monkeypatch):
     ("table", "options", "message"),
     [
         (np.zeros((10, 3)), {}, "all others are zero"),
+        (np.eye(3) * [1.0, 1e-310, 1.0], {}, "column 'x2': expected numbers beyond 1e-290, found 5.8e-311"),
+        (np.full((4, 1), 5e-324), {}, "column 'x1': expected numbers beyond 1e-290, found 4.9e-324; give them in"),
         (np.eye(3), {"tolerance": 0.0}, "tolerance must be a positive number; given 0.0"),
         (np.eye(3), {"costs": [1.0, 2.0]}, "3 numbers expected, one for each row"),
         (np.eye(3), {"costs": [1.0, -2.0, 1.0]}, "row 2: expected a positive cost, found -2.0"),

@@ -1,21 +1,19 @@
 """Laws of optimal designs: Kiefer-Wolfowitz, known optima, updates that equal recomputation, invariance."""
 
+from dataclasses import replace
+
+import array_api_strict
 import numpy as np
 import pytest
 
+from bestarm import catalog, spec
+from bestarm.designs.ascent import Ascent, Fedorov, LineSearch, OpenLoop, VertexExchange, Wynn, certificate
 from bestarm.designs.directions import EachArm, EachPair
 from bestarm.designs.greedy import Greedy
-from bestarm.designs.optimal import (
-    KumarYildirim,
-    Multiplicative,
-    WolfeAtwood,
-    certificate,
-    harman_pronzato,
-    kumar_yildirim,
-)
+from bestarm.designs.newton import Newton
 from bestarm.designs.spread import Clustered, Forced, Uniform
+from bestarm.designs.starts import Even, KumarYildirim, Multiplicative, kumar_yildirim
 from bestarm.designs.transductive import Transductive
-from bestarm.designs.vertex import Fedorov, LineSearch, OpenLoop, VertexDirection, Wynn
 from bestarm.linalg import Candidates, leverage, moment, rank, span_coordinates
 from tests.conftest import AWKWARD
 
@@ -34,11 +32,12 @@ def soare(dimension, omega=0.1):
 SETS = [(12, 2), (30, 5), (60, 10), (200, 3), (16, 15)]
 
 
-@pytest.mark.parametrize("start", [KumarYildirim(), Multiplicative()])
+@pytest.mark.parametrize("step", [VertexExchange(), Newton()], ids=repr)
+@pytest.mark.parametrize("start", [Even(), KumarYildirim(), Multiplicative()], ids=repr)
 @pytest.mark.parametrize(("arms", "dimension"), SETS)
-def test_kiefer_wolfowitz_gap_below_1e_6_on_20_random_sets(arms, dimension, start, rng):
+def test_kiefer_wolfowitz_gap_below_1e_6_on_20_random_sets(arms, dimension, start, step, rng):
     arms = Candidates.of(sphere(rng, 4, arms, dimension))
-    weights = WolfeAtwood(1e-7, start).weights(arms)
+    weights = Ascent(step, start, 1e-7).weights(arms)
     gap = certificate(arms.coordinates, weights) - 1
     assert (gap < 1e-6).all()
     assert (gap > -1e-9).all()
@@ -48,13 +47,14 @@ def test_kiefer_wolfowitz_gap_below_1e_6_on_20_random_sets(arms, dimension, star
 
 def test_both_starts_lead_to_the_same_information(rng):
     arms = Candidates.of(sphere(rng, 10, 40, 6))
-    first, second = (
-        moment(arms.coordinates, WolfeAtwood(1e-9, s).weights(arms)) for s in (KumarYildirim(), Multiplicative())
-    )
+    designs = (Ascent(start=start, tolerance=1e-9) for start in (KumarYildirim(), Multiplicative()))
+    first, second = (moment(arms.coordinates, design.weights(arms)) for design in designs)
     np.testing.assert_allclose(first, second, atol=1e-5)
 
 
-@pytest.mark.parametrize("design", [WolfeAtwood(1e-8), VertexDirection(Fedorov(), 20_000, 1e-3)])
+@pytest.mark.parametrize(
+    "design", [Ascent(tolerance=1e-8), Ascent(Fedorov(), Even(), 1e-3, 20_000), Ascent(Newton(), tolerance=1e-8)]
+)
 def test_known_optima(design):
     tolerance = 2e-3
     basis = Candidates.of(np.eye(5))
@@ -73,7 +73,7 @@ def test_known_optima(design):
 
 
 def test_a_disturbing_arm_gets_no_weight():
-    np.testing.assert_allclose(WolfeAtwood(1e-8).weights(Candidates.of(soare(6))), [1 / 6] * 6 + [0], atol=1e-6)
+    np.testing.assert_allclose(Ascent(tolerance=1e-8).weights(Candidates.of(soare(6))), [1 / 6] * 6 + [0], atol=1e-6)
 
 
 def randomised_exchange(x, rng, rounds=300):
@@ -98,18 +98,8 @@ def test_randomised_exchange_finds_the_same_information(rng):
     for arms, dimension in ((10, 3), (14, 4)):
         x = span_coordinates(sphere(rng, arms, dimension))
         other = moment(x, randomised_exchange(x, rng))
-        ours = moment(x, WolfeAtwood(1e-9).weights(Candidates(x, x)))
+        ours = moment(x, Ascent(tolerance=1e-9).weights(Candidates(x, x)))
         np.testing.assert_allclose(ours, other, atol=1e-5)
-
-
-def test_deletion_never_removes_a_support_point(rng):
-    for trial in range(200):
-        arms = Candidates.of(sphere(rng, 30, 4) if trial % 2 else rng.standard_normal((30, 4)))
-        x = arms.coordinates
-        supports = WolfeAtwood(1e-8).weights(arms) > 1e-4
-        some = WolfeAtwood(float(rng.choice([1.0, 0.3, 0.1, 0.01]))).weights(arms)
-        deleted = harman_pronzato(leverage(x, np.linalg.inv(moment(x, some))), rank(x))
-        assert not (deleted & supports).any()
 
 
 def test_interior_points_do_not_change_the_information(rng):
@@ -117,7 +107,7 @@ def test_interior_points_do_not_change_the_information(rng):
     inner = 0.5 * outer[:10] + 0.3 * outer[10:20]
     alone = Candidates.of(outer)
     both = Candidates.of(np.concatenate([outer, inner]))
-    V, W = (c.features.T @ (c.features * WolfeAtwood(1e-10).weights(c)[:, None]) for c in (alone, both))
+    V, W = (c.features.T @ (c.features * Ascent(tolerance=1e-10).weights(c)[:, None]) for c in (alone, both))
     np.testing.assert_allclose(V, W, atol=1e-6)
 
 
@@ -127,47 +117,80 @@ def test_leverages_weighted_by_the_design_sum_to_the_dimension(rng):
     assert (w * leverage(x, np.linalg.inv(moment(x, w)))).sum() == pytest.approx(7, abs=1e-10)
 
 
-@pytest.mark.parametrize("design", [WolfeAtwood(1e-6), VertexDirection(Fedorov()), VertexDirection(LineSearch())])
-def test_rank_one_updates_equal_recomputation(design, rng):
+@pytest.mark.parametrize("step", [VertexExchange(), Fedorov(), LineSearch()])
+def test_rank_one_updates_equal_recomputation(step, rng):
     arms = Candidates.of(sphere(rng, 3, 30, 5))
     x = arms.coordinates
     start = np.full((3, 30), 1 / 30)
-    inverse = np.linalg.inv(moment(x, start))
-    work = (start, x, inverse, leverage(x, inverse), rank(x))
-    work = (*work, np.zeros(3)) if isinstance(design, VertexDirection) else work
+    work = step.begin(x, start, rank(x))
     for t in range(90):
-        work = design._advance(t, work, design._finished(work))
+        work = step.advance(t, work, work[3].max(-1) <= (1 + 1e-6) * work[4])
     recomputed = np.linalg.inv(moment(x, work[0]))
     np.testing.assert_allclose(work[2], recomputed, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(work[3], leverage(x, recomputed), rtol=1e-8)
 
 
+STEPS = [VertexExchange(), Newton(), Fedorov(), Wynn(), OpenLoop(), LineSearch()]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+def test_a_replication_does_not_notice_its_company(step, rng):
+    stack = sphere(rng, 6, 20, 4)
+    stack[1], stack[2, :, 2:], stack[3, :, 1:] = 0.0, 0.0, 0.0  # of rank 0, 2 and 1
+    design = Ascent(step, Even(), 1e-3, 150)
+    together = design.weights(Candidates.of(stack.reshape(2, 3, 20, 4))).reshape(6, 20)
+    for one, w in zip(stack, together, strict=True):
+        np.testing.assert_array_equal(design.weights(Candidates.of(one)), w)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+def test_steps_take_arrays_of_other_libraries(step, rng):
+    x = sphere(rng, 2, 20, 4)
+    design = Ascent(step, Even(), 1e-3, 50)
+    strict = design.weights(Candidates.of(array_api_strict.asarray(x)))
+    assert isinstance(strict, array_api_strict._array_object.Array)
+    np.testing.assert_allclose(np.asarray(strict), design.weights(Candidates.of(x)), atol=1e-9)
+
+
+def test_newton_steps_are_named_in_place_of_others(rng):
+    design = catalog.policy("gse-lin-fwg", step=Newton()).design.few.design
+    assert spec.from_dict(spec.to_dict(design)) == design == Ascent(Newton(), Multiplicative())
+    arms = Candidates.of(rng.standard_normal((3000, 8)))
+    assert certificate(arms.coordinates, replace(design, tolerance=1e-10).weights(arms)) <= 1 + 1e-9
+
+
+def test_newton_refuses_a_start_that_does_not_span():
+    with pytest.raises(ValueError, match="do not span the space"):
+        Ascent(Newton()).improve(np.eye(3), np.array([0.5, 0.5, 0.0]), np.array(3.0))
+
+
 def test_the_literal_frank_wolfe_stalls_on_the_papers_first_experiment():
     arms = Candidates.of(soare(10))
-    literal = VertexDirection(LineSearch(), iterations=1000, tolerance=0.0).weights(arms)
+    literal = Ascent(LineSearch(), Even(), 0.0, 1000).weights(arms)
     np.testing.assert_allclose(literal, 1 / 11, atol=1e-9)
     assert certificate(arms.coordinates, literal) == pytest.approx(1.1, abs=0.01)
-    assert certificate(arms.coordinates, WolfeAtwood(1e-6).weights(arms)) < 1 + 1e-5
+    assert certificate(arms.coordinates, Ascent(tolerance=1e-6).weights(arms)) < 1 + 1e-5
 
 
 def test_the_literal_frank_wolfe_stops_short_on_the_sphere(rng):
     arms = Candidates.of(sphere(rng, 20, 64, 10))
-    literal = certificate(arms.coordinates, VertexDirection(LineSearch(), 100, 0.0).weights(arms))
+    literal = certificate(arms.coordinates, Ascent(LineSearch(), Even(), 0.0, 100).weights(arms))
     assert literal.mean() > 1.1
-    assert (certificate(arms.coordinates, WolfeAtwood(1e-2).weights(arms)) <= 1.01).all()
+    assert (certificate(arms.coordinates, Ascent(tolerance=1e-2).weights(arms)) <= 1.01).all()
 
 
 @pytest.mark.parametrize("step", [OpenLoop(), Wynn(), Fedorov()])
 def test_the_other_steps_do_not_stall(step, rng):
     arms = Candidates.of(sphere(rng, 5, 40, 5))
-    weights = VertexDirection(step, 3000, 2e-2).weights(arms)
+    weights = Ascent(step, Even(), 2e-2, 3000).weights(arms)
     assert (certificate(arms.coordinates, weights) < 1.05).all()
 
 
 def test_fedorov_steps_increase_the_determinant(rng):
     arms = Candidates.of(sphere(rng, 40, 5))
     logs = [
-        np.linalg.slogdet(moment(arms.coordinates, VertexDirection(Fedorov(), n).weights(arms)))[1] for n in range(30)
+        np.linalg.slogdet(moment(arms.coordinates, Ascent(Fedorov(), Even(), limit=n).weights(arms)))[1]
+        for n in range(30)
     ]
     assert (np.diff(logs) >= -1e-12).all()
 
@@ -181,10 +204,11 @@ def test_the_start_of_kumar_and_yildirim_spans(kind, rng):
 
 
 DESIGNS = [
-    WolfeAtwood(),
-    WolfeAtwood(start=Multiplicative()),
-    VertexDirection(Fedorov()),
-    VertexDirection(LineSearch(), 100),
+    Ascent(),
+    Ascent(start=Multiplicative()),
+    Ascent(Newton(), tolerance=1e-6),
+    Ascent(Fedorov(), Even(), limit=1000),
+    Ascent(LineSearch(), Even(), limit=100),
     Transductive(),
 ]
 
@@ -243,7 +267,7 @@ def test_the_transductive_certificate_holds(rng):
         return leverage(y, np.linalg.inv(moment(arms.coordinates, w))).max()
 
     best = worst(Transductive(tolerance=1e-2).weights(arms))
-    others = [worst(rng.dirichlet(np.ones(12))) for _ in range(300)] + [worst(WolfeAtwood().weights(arms))]
+    others = [worst(rng.dirichlet(np.ones(12))) for _ in range(300)] + [worst(Ascent().weights(arms))]
     assert best <= 1.01 * min(others)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.ascent import Ascent
 from bestarm.designs.rounding import AllenZhu, AutoRound, LargestRemainder, PukelsheimRieder, Randomised
 from bestarm.linalg import Candidates, leverage, moment, rank
 
@@ -45,7 +45,7 @@ def spread(x, times):
 @pytest.mark.parametrize(("dimension", "ratio"), [(4, 3), (4, 10), (8, 5), (8, 20)])
 def test_allen_zhu_keeps_its_guarantee(rounding, dimension, ratio, rng):
     arms = Candidates.of(rng.standard_normal((10, 40, dimension)))
-    w = WolfeAtwood(1e-6).weights(arms)
+    w = Ascent(tolerance=1e-6).weights(arms)
     pulls = dimension * ratio
     times = rounding.round(arms.coordinates, w, pulls, rng)
     bound = 1 / (1 - np.sqrt(2 * dimension / pulls)) ** 2
@@ -86,14 +86,14 @@ def test_randomised_rounding_is_unbiased(rng):
 
 def test_fewer_pulls_than_dimensions_still_pick_independent_arms(rng):
     arms = Candidates.of(rng.standard_normal((20, 10)))
-    times = AllenZhu().round(arms.coordinates, WolfeAtwood().weights(arms), 6, rng)
+    times = AllenZhu().round(arms.coordinates, Ascent().weights(arms), 6, rng)
     assert np.linalg.matrix_rank(arms.features[times > 0]) == 6
 
 
 def test_what_the_floors_leave_is_placed_as_well_as_the_whole(rng):
     """head = 1 runs one eigen-decomposition per leftover pull instead of one per pull, and is not worse."""
     arms = Candidates.of(rng.standard_normal((30, 40, 6)))
-    w = WolfeAtwood().weights(arms)
+    w = Ascent().weights(arms)
     for pulls in (18, 60, 120):
         quick, whole = (
             np.median(spread(arms.coordinates, AllenZhu(h).round(arms.coordinates, w, pulls, rng))) for h in (1.0, 0.0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.ascent import Ascent
 from bestarm.designs.trim import Trimmed, trim
 from bestarm.linalg import Candidates, leverage, moment
 
@@ -36,7 +36,7 @@ def test_support_is_small_and_information_no_less(arms, columns, seed):
 def test_an_optimal_design_stays_optimal(rng):
     sphere = rng.standard_normal((3, 200, 6))
     arms = Candidates.of(sphere / np.linalg.norm(sphere, axis=-1, keepdims=True))
-    design = WolfeAtwood(tolerance=1e-2)
+    design = Ascent(tolerance=1e-2)
     before, after = design.weights(arms), Trimmed(design).weights(arms)
     assert support(before).max() > 21  # otherwise this shows nothing
     assert support(after).max() <= 21

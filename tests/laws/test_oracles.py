@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bestarm.core import Tally
+from bestarm.designs.ascent import Ascent
 from bestarm.designs.directions import EachPair
-from bestarm.designs.optimal import WolfeAtwood
 from bestarm.designs.transductive import Transductive
 from bestarm.linalg import Candidates, leverage, moment
 from bestarm.models.glm import GLM
@@ -26,7 +26,7 @@ def test_d_optimal_designs_agree_with_cvxpy(arms, dimension, rng):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve()
-    ours = moment(z, WolfeAtwood(1e-8).weights(x))
+    ours = moment(z, Ascent(tolerance=1e-8).weights(x))
     assert np.linalg.slogdet(ours)[1] >= problem.value - 1e-5
     np.testing.assert_allclose(ours, moment(z, w.value), atol=2e-4)
 

@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from bestarm import instances
 from bestarm.bandits import Bandit, Gaussian
 from bestarm.core import Problem
-from bestarm.designs.vertex import LineSearch, VertexDirection
+from bestarm.designs.ascent import Ascent, LineSearch
+from bestarm.designs.starts import Even
 from bestarm.errors import BudgetError
 from bestarm.models.linear import Linear
 from bestarm.playing import play
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.schedules import FloorHalving, stage_sizes
 
-AZIZI = Elimination(Linear(), VertexDirection(LineSearch(), iterations=100, tolerance=0.0), FloorHalving())
+AZIZI = Elimination(Linear(), Ascent(LineSearch(), Even(), tolerance=0.0, limit=100), FloorHalving())
 
 
 def test_five_arms_skip_a_stage_and_leave_its_budget():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bestarm import instances
 from bestarm.bandits import Bandit, Gaussian, Tape
 from bestarm.core import Problem, Pulls, Tally, Totals
-from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.ascent import Ascent
 from bestarm.designs.trim import Trimmed
 from bestarm.errors import BudgetError, InputError
 from bestarm.models.linear import Linear
@@ -16,7 +16,7 @@ from bestarm.playing import play
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.schedules import Share, ToLastRound, YangTan, apportion
 
-DESIGN = Trimmed(WolfeAtwood())
+DESIGN = Trimmed(Ascent())
 OD = Elimination(Linear(), DESIGN, YangTan())
 SPEND = Elimination(Linear(), DESIGN, YangTan(ToLastRound()))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bestarm import instances
 from bestarm.bandits import Bandit, Gaussian, Tape
 from bestarm.core import Problem, Pulls, Totals
-from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.ascent import Ascent
 from bestarm.designs.transductive import Transductive
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, matvec
@@ -33,7 +33,7 @@ def test_the_first_design_is_half_g_and_half_xy(rng):
     features = rng.standard_normal((8, 3))
     arms = Candidates.of(features)
     state = RAGE.start(Problem(features, 100))
-    half = WolfeAtwood().weights(arms) / 2 + Transductive(tolerance=0.1).weights(arms, np.arange(8)) / 2
+    half = Ascent().weights(arms) / 2 + Transductive(tolerance=0.1).weights(arms, np.arange(8)) / 2
     np.testing.assert_allclose(state.weights, half, atol=1e-12)
 
 
@@ -54,7 +54,7 @@ def test_later_designs_average_the_levels_of_a_virtual_elimination(rng):
             padded = np.where(np.arange(8) < size, order, order[0])[: 2 ** (size - 1).bit_length()]
             designs.append(Transductive(tolerance=0.1).weights(arms, padded))
     assert len(designs) > 1
-    half = WolfeAtwood().weights(arms) / 2 + np.mean(designs, axis=0) / 2
+    half = Ascent().weights(arms) / 2 + np.mean(designs, axis=0) / 2
     np.testing.assert_allclose(state.weights, half, atol=1e-12)
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from bestarm import catalog, datasets, instances
-from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.ascent import Ascent, LineSearch
 from bestarm.designs.protocols import Rounded
 from bestarm.designs.rounding import LargestRemainder
 from bestarm.designs.spread import Uniform
-from bestarm.designs.vertex import LineSearch, VertexDirection
+from bestarm.designs.starts import Even
 from bestarm.models.linear import Linear
 from bestarm.playing import play
 from bestarm.policies.elimination import Elimination
@@ -37,9 +37,9 @@ CELLS = {
 GSE = {
     "GSE-Lin": Elimination(Linear(), Uniform(), EvenStages(leftover=Dropped())),
     "GSE-FWG": Elimination(
-        Linear(), Rounded(VertexDirection(LineSearch(), 100, 0.0), LargestRemainder()), EvenStages(leftover=Dropped())
+        Linear(), Rounded(Ascent(LineSearch(), Even(), 0.0, 100), LargestRemainder()), EvenStages(leftover=Dropped())
     ),
-    "GSE-D": Elimination(Linear(), Rounded(WolfeAtwood(), LargestRemainder()), EvenStages(leftover=Dropped())),
+    "GSE-D": Elimination(Linear(), Rounded(Ascent(), LargestRemainder()), EvenStages(leftover=Dropped())),
 }
 
 RIVALS = {

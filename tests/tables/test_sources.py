@@ -1,6 +1,8 @@
 """The same answer wherever the table lives, and refusals that name file, row and column."""
 
 import os
+import subprocess
+import sys
 from operator import add
 
 import numpy as np
@@ -65,6 +67,21 @@ def as_torch(table, folder):
 
 
 FORMS = [as_ndarray, as_mapped, as_fortran, as_parquet, as_folder, as_dask, as_strict, as_torch]
+
+
+def test_parquet_is_read_without_pandas(table, tmp_path):
+    """Importing it takes longer than a pass over a million rows, and as much memory."""
+    path = write(tmp_path / "table.parquet", table, code=np.array([f"row {i}" for i in range(K)]))
+    program = f"""
+import sys
+import numpy as np
+from bestarm.tables import open_source
+source = open_source({str(path)!r}, id="code")
+source.sweep(lambda block, start: float(block.sum()), float.__add__)
+source.take(np.arange(3)), source.ids(np.arange(3))
+sys.exit("pandas" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def count(block, start):

@@ -245,18 +245,12 @@ def _answer(study: Study, truth: Any, asked: Any) -> None:
         facts |= _verdict(state, truth, found.arm)
     more: dict[str, Any] = {}
     if asked.style == "json":
-        steps = look_back(study, points=0).steps
+        steps, measured = look_back(study, points=0).steps, state.measured
         more = {
-            "counts": dict(zip(_names(state), map(int, state.known(state.measured).counts), strict=True)),
+            "counts": dict(zip(state.ids_of(measured), map(int, state.known(measured).counts), strict=True)),
             "by_stage": [{"told": step.told, "left": list(step.left)} for step in steps],
         }
     show(found, facts, asked.style, more)
-
-
-def _names(state: StudyState) -> list[str]:
-    """Return the ids of the arms measured."""
-    arms = state.measured
-    return [state.ids[arm] for arm in arms] if state.rows is None else state.ids.of(arms)
 
 
 def _verdict(state: StudyState, truth: Any, arm: str) -> dict[str, Any]:

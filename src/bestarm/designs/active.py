@@ -19,16 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bestarm.core import AnyArray
 from bestarm.designs.newton import Floats
 from bestarm.designs.pool import Cache, narrowed, pool_design, sample_design
 from bestarm.designs.reading import Index, Pass, Progress, Reader, ReadingPlan
 from bestarm.designs.span import Span
 from bestarm.designs.sweep import all_leverages
 from bestarm.errors import ArmsError, InputError
-from bestarm.linalg import Candidates, one_thread
-from bestarm.tables.memory import ArraySource
-from bestarm.tables.source import Source, beside, to_host
+from bestarm.linalg import one_thread
+from bestarm.tables.source import Source
 from bestarm.tables.views import PricedSource
 
 IDLE = 5  # passes in a row without a better design after which rounding errors are all that is left
@@ -131,31 +129,6 @@ def _solve(priced: Source, tolerance: float, progress: Progress | None, limit: i
     return _solution(priced, span, cache, certificate, tolerance, tuple(reader.trace))
 
 
-@dataclass(frozen=True)
-class ActiveSet:
-    """The same design as a `Weights`: over arms in memory, one replication after another.
-
-    >>> from bestarm.linalg import Candidates, one_thread
-    >>> ActiveSet().weights(Candidates.of(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]])))
-    array([0.5, 0.5, 0. ])
-    """
-
-    tolerance: float = 1e-2
-
-    def weights(self, candidates: Candidates, targets: AnyArray | None = None) -> AnyArray:
-        """Return the design over all arms; `targets` do not change it, since it covers every direction."""
-        x = to_host(candidates.coordinates)
-        stack = x.reshape(-1, *x.shape[-2:])
-        weights = np.zeros(stack.shape[:2])
-        for one, w in zip(stack, weights, strict=True):
-            if not one.any():
-                w[:] = 1 / len(w)
-                continue
-            found = optimal_design(ArraySource.of(one), self.tolerance)
-            w[found.rows] = found.weights
-        return beside(weights.reshape(x.shape[:-1]), candidates.coordinates)
-
-
 def _solution(
     source: Source, span: Span, cache: Cache, certificate: float, tolerance: float, trace: tuple[Pass, ...]
 ) -> Solution:
@@ -168,15 +141,6 @@ def _solution(
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         information = (scaled * weights[:, None]).T @ scaled
     return Solution(
-        rows=rows,
-        weights=weights,
-        certificate=certificate,
-        rank=span.rank,
-        features=features,
-        coordinates=coordinates,
-        transform=span.transform,
-        information=information,
-        costs=costs,
-        tolerance=tolerance,
-        trace=trace,
-    )
+        rows, weights, certificate, span.rank, features, coordinates, span.transform, information, costs, tolerance,
+        trace,
+    )  # fmt: skip

@@ -48,7 +48,11 @@ class Allocation:
     passes: int
     certificate: float
     tolerance: float
-    reached: bool
+
+    @property
+    def reached(self) -> bool:
+        """Whether the certificate is at most 1 + tolerance."""
+        return self.certificate <= 1 + self.tolerance
 
     @property
     def money(self) -> float:
@@ -118,27 +122,13 @@ def _by_volume(source: Source, pulls: int, tolerance: float, progress: Progress 
     _check(pulls, found.rank)
     kept, shares = shortened(found, pulls)
     features = found.features[kept]
-    times = np.asarray(ROUNDING.round(span_coordinates(features), shares, pulls, rng), dtype=np.int64)
+    times = ROUNDING.round(span_coordinates(features), shares, pulls, rng)
     costs = None if found.costs is None else found.costs[kept]
     money = shares if costs is None else shares * costs
-    some = np.flatnonzero(times)
-    rows = found.rows[kept][some]
-    return Allocation(
-        rows=rows,
-        ids=tuple(source.ids(rows)),
-        weights=(money / money.sum())[some],
-        pulls=times[some],
-        costs=None if costs is None else costs[some],
-        features=features[some],
-        names=source.names,
-        arms=source.rows,
-        rank=found.rank,
-        support=len(kept),
-        passes=found.passes,
-        certificate=found.certificate,
-        tolerance=tolerance,
-        reached=found.reached,
-    )
+    return _pulled(
+        source, found.rows[kept], times, weights=money / money.sum(), costs=costs, features=features, rank=found.rank,
+        support=len(kept), passes=found.passes, certificate=found.certificate, tolerance=tolerance,
+    )  # fmt: skip
 
 
 def _by_pairs(source: Source, pulls: int, tolerance: float, progress: Progress | None, rng: Any) -> Allocation:
@@ -160,25 +150,23 @@ def _by_pairs(source: Source, pulls: int, tolerance: float, progress: Progress |
     _check(pulls, rank)
     best, certificate = Transductive(tolerance=tolerance, limit=LIMIT).certified(candidates)
     weights = without_dust(best)
-    kept = np.flatnonzero(weights)
-    times = np.asarray(ROUNDING.round(candidates.coordinates, weights, pulls, rng), dtype=np.int64)
+    times = ROUNDING.round(candidates.coordinates, weights, pulls, rng)
+    return _pulled(
+        source, np.arange(len(x)), times, weights=weights, costs=None, features=x, rank=rank,
+        support=int(np.count_nonzero(weights)), passes=1, certificate=certificate, tolerance=tolerance,
+    )  # fmt: skip
+
+
+def _pulled(
+    source: Source, rows: Index, times: Any, weights: Floats, costs: Floats | None, features: Floats, **more: Any
+) -> Allocation:
+    """Return the allocation of rows `(q,)`, which are pulled `times` `(q,)`: those with a pull."""
     some = np.flatnonzero(times)
     return Allocation(
-        rows=some,
-        ids=tuple(source.ids(some)),
-        weights=weights[some],
-        pulls=times[some],
-        costs=None,
-        features=x[some],
-        names=source.names,
-        arms=source.rows,
-        rank=rank,
-        support=len(kept),
-        passes=1,
-        certificate=certificate,
-        tolerance=tolerance,
-        reached=certificate <= 1 + tolerance,
-    )
+        rows=rows[some], ids=tuple(source.ids(rows[some])), weights=weights[some],
+        pulls=np.asarray(times[some], dtype=np.int64), costs=None if costs is None else costs[some],
+        features=features[some], names=source.names, arms=source.rows, **more,
+    )  # fmt: skip
 
 
 def _check(pulls: int, rank: int) -> None:

@@ -1,9 +1,9 @@
-"""D-optimal weights of a set of rows in cache: Newton steps that bend towards the multiplicative algorithm.
+"""Newton steps that bend towards the multiplicative algorithm.
 
 Maximise log det V(w) − r Σ_i w_i over w ≥ 0, which has the D-optimal design as its solution (sum one included).
 With g the leverages, H_ij = (x_i' V⁻¹ x_j)² and the slack s_i = max(r − g_i, 0) of each row, a step δ solves
 
-    (H + diag((s + ν) / w)) δ = g − r.
+    (H + diag((s + ν) / w)) δ = g − r    (1)
 
 ν → ∞ gives a short step of the multiplicative algorithm, δ_i ∝ w_i (g_i − r); ν → 0 gives Newton's step on the rows
 that stay and sends the others (s_i > 0) to zero quadratically. ν falls after a step that gains and rises otherwise.
@@ -15,9 +15,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bestarm.core import AnyArray
+from bestarm.iterate import Work
+from bestarm.tables.source import to_host
+
 Floats: TypeAlias = NDArray[np.float64]
 
 DIRECT = 500  # rows up to which a factorisation of H is cheaper than conjugate gradients
+TRIES = 30  # values of ν before a design is left as it is
 SHRINK = 1e-5  # the least part of a weight that a step leaves, so that a row is not lost to a bad one
 GOAL = 1e-3  # squared relative residual at which conjugate gradients stop
 HELD = 4  # times the rows at their bound are held and the others solved again
@@ -25,76 +30,96 @@ JOIN = 1e-3  # the share of the gap that rows which join begin with
 DUST = 1e-5  # rows with a smaller part of the largest weight, and a leverage below r, leave
 
 
-def factor(x: Floats, weights: Floats) -> Floats | None:
-    """Return C⁻¹ `(r, r)` with V = Σ w_i x_i x_i' = C C', or None if V is singular."""
+@dataclass(frozen=True)
+class Newton:
+    """Move the weights of all rows that have one at once, after the rows of largest leverage have joined them.
+
+    One replication after another, in NumPy. The state is (w, x, y, g, r, ν, −½ log det V) with y = C⁻¹x, V = C C'.
+
+    >>> from bestarm.designs.ascent import Ascent
+    >>> from bestarm.linalg import Candidates
+    >>> Ascent(Newton()).weights(Candidates.of(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.6]]))).round(6)
+    array([0.5, 0.5, 0. ])
+    """
+
+    def begin(self, x: AnyArray, w: AnyArray, d: AnyArray) -> Work:
+        x = to_host(x).astype(np.float64, copy=False)
+        w, d = to_host(w).astype(np.float64), to_host(d).astype(np.float64)
+        y, g, value = np.zeros_like(x), np.zeros_like(w), np.zeros_like(d)
+        for i in np.ndindex(d.shape):
+            if d[i] > 1:
+                root = factor(x[i], w[i], int(d[i]))
+                if root is None:
+                    raise ValueError("the rows with a weight do not span the space")
+                value[i] = _whiten(x[i], root, y[i], g[i])
+                w[i] /= w[i].sum()
+        return w, x, y, g, d, 0.1 * d, value
+
+    def advance(self, t: int, work: Work, done: AnyArray | None) -> Work:
+        w, x, y, g, d, nu, value = work  # all but x are the loop's own, and change in place: y is as large as the table
+        for i in range(len(w)) if done is None else np.flatnonzero(~done):
+            w[i], nu[i], root = _move(w[i], x[i], y[i], g[i], int(d[i]), nu[i], value[i])
+            if root is None:
+                d[i] = 0
+            else:
+                value[i] = _whiten(x[i], root, y[i], g[i])
+        return work
+
+
+def factor(x: Floats, weights: Floats, rank: int) -> Floats | None:
+    """Return C⁻¹ `(r, r)` with V = Σ w_i x_i x_i' = C C', or None if V is singular; columns from `rank` on are zero."""
+    V = (x * weights[:, None]).T @ x
+    np.einsum("ii->i", V)[rank:] = 1.0
     try:
-        C = np.linalg.cholesky((x * weights[:, None]).T @ x)
+        C = np.linalg.cholesky(V)
     except np.linalg.LinAlgError:
         return None
     return np.asarray(np.linalg.inv(C))
 
 
-def leverages(x: Floats, root: Floats) -> tuple[Floats, Floats]:
-    """Return y = C⁻¹ x `(n, r)` and its squared norms g `(n,)`."""
+def leverages(x: Floats, root: Floats) -> Floats:
+    """Return g `(n,)`, the squared norms of C⁻¹ x."""
     y = x @ root.T
-    return y, np.einsum("ij,ij->i", y, y)
+    return np.asarray(np.einsum("ij,ij->i", y, y))
+
+
+def _whiten(x: Floats, root: Floats, y: Floats, g: Floats) -> float:
+    """Write C⁻¹ x to `y` and the leverages to `g`; return −½ log det V."""
+    np.matmul(x, root.T, out=y)
+    np.einsum("ij,ij->i", y, y, out=g)
+    return float(np.log(np.diag(root)).sum())
 
 
 def multiplicative(x: Floats, steps: int, power: float = 1.5) -> Floats:
     """Return a rough design of rows `(n, r)` with V = I in mean: `steps` times w_i ∝ w_i (g_i/r)^power from uniform."""
     w = np.full(len(x), 1 / len(x))
     for _ in range(steps):
-        root = factor(x, w)
+        root = factor(x, w, x.shape[1])
         if root is None:
             break
-        w = w * (leverages(x, root)[1] / x.shape[1]) ** power
+        w = w * (leverages(x, root) / x.shape[1]) ** power
         w /= w.sum()
     return w
 
 
-def improve(x: Floats, weights: Floats, tolerance: float, limit: int = 200) -> tuple[Floats, int]:
-    """Return better weights `(n,)` for rows `(n, r)`, until max g ≤ (1 + tolerance) r, and the number of steps.
-
-    The rows with a weight are worked on, and after each step the rows of largest leverage join them.
-    """
-    r = x.shape[1]
-    if r == 1:
-        best = np.zeros(len(x))
-        best[np.argmax(np.abs(x[:, 0]))] = 1.0
-        return best, 1
-    root = factor(x, weights)
-    if root is None:
-        raise ValueError("the rows with a weight do not span the space")
-    w, nu = weights / weights.sum(), 0.1 * r
-    value = np.log(np.diag(root)).sum()  # −½ log det V
-    for step in range(limit):
-        y, g = leverages(x, root)
-        if g.max() <= (1 + tolerance) * r:
-            return w, step
-        w = _join(w, y, g, r)
-        nu = min(nu, 0.1 * (g.max() - r))
-        active = np.flatnonzero(w)
-        v, ya, ga = w[active], y[active], g[active]
-        for _ in range(30):
-            moved = v + _direction(ya, ga, v, r, nu)
-            moved /= moved.sum()
-            found = factor(x[active], moved)
-            if found is not None:
-                reached = np.log(np.diag(found)).sum()
-                if reached < value or nu > 1e8 * r:
-                    break
-            nu = max(8 * nu, 1e-6 * r)
-        else:
-            return w, step
-        nu = max(nu / 8, 1e-12 * r)
-        moved[(moved < DUST * moved.max()) & (ga < r)] = 0.0
+def _move(
+    w: Floats, x: Floats, y: Floats, g: Floats, r: int, nu: float, value: float
+) -> tuple[Floats, float, Floats | None]:
+    """Return better weights, the next ν, and C⁻¹ there, or None where no ν tried brings −½ log det V below `value`."""
+    w = _join(w, y, g, r)
+    nu = min(nu, 0.1 * (g.max() - r))
+    active = np.flatnonzero(w)
+    xa, ya, ga = x[active], y[active], g[active]
+    for _ in range(TRIES):
+        moved = w[active] + _direction(ya, ga, w[active], r, nu)
         moved /= moved.sum()
-        w[active] = moved
-        root = factor(x[active], moved)
-        if root is None:
-            return w, step
-        value = np.log(np.diag(root)).sum()
-    return w, limit
+        root = factor(xa, moved, r)
+        if root is not None and (np.log(np.diag(root)).sum() < value or nu > 1e8 * r):
+            moved[(moved < DUST * moved.max()) & (ga < r)] = 0.0
+            w[active] = moved / moved.sum()
+            return w, max(nu / 8, 1e-12 * r), factor(xa, w[active], r)
+        nu = max(8 * nu, 1e-6 * r)
+    return w, nu, None
 
 
 def _join(w: Floats, y: Floats, g: Floats, r: int) -> Floats:
@@ -123,7 +148,7 @@ def _varied(y: Floats, g: Floats, most: int) -> NDArray[np.int64]:
 
 
 def _direction(y: Floats, g: Floats, w: Floats, r: int, nu: float) -> Floats:
-    """Return δ `(n,)` with w + δ ≥ SHRINK w; rows that hit this bound are held there and the others solved again.
+    """Return δ `(n,)` of Eq. 1 with w + δ ≥ SHRINK w; rows that hit the bound are held and the others solved again.
 
     The variables are u = δ/√w, in which H has trace Σ w_i g_i² whatever the weights are.
     """

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bestarm.designs.newton import Floats, improve, multiplicative
+from bestarm.designs.ascent import Ascent
+from bestarm.designs.newton import Floats, Newton, multiplicative
 from bestarm.designs.reading import Index, ReadingPlan
 from bestarm.designs.span import Span, distinct
 from bestarm.tables.source import Rows
@@ -68,8 +69,12 @@ def _begin(index: Index, rows: Rows, x: Floats, picked: Index, tolerance: float)
             w[some] = 1 / len(some)
             missing = _unspanned(x, w)
         if not missing.shape[1]:
-            return Cache(index, rows, x, improve(x, w, tolerance)[0], missing)
+            return Cache(index, rows, x, _improved(x, w, tolerance), missing)
     return Cache(index, rows, x, w, missing)
+
+
+def _improved(x: Floats, w: Floats, tolerance: float) -> Floats:
+    return np.asarray(Ascent(Newton(), tolerance=tolerance, limit=200).improve(x, w, np.array(float(x.shape[1]))))
 
 
 def pool_design(span: Span, cache: Cache, found: tuple[Index, Rows], tolerance: float) -> Cache:
@@ -84,7 +89,7 @@ def pool_design(span: Span, cache: Cache, found: tuple[Index, Rows], tolerance: 
         return _begin(index, rows, x, np.arange(len(x)), tolerance / 4)
     w = np.zeros(len(x))
     w[: len(kept)] = cache.weights[kept]  # rows with a weight are distinct and come first
-    return Cache(index, rows, x, improve(x, w, tolerance / 4)[0], cache.missing)
+    return Cache(index, rows, x, _improved(x, w, tolerance / 4), cache.missing)
 
 
 def narrowed(span: Span, cache: Cache, tolerance: float) -> tuple[Span, Cache]:

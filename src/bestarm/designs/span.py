@@ -11,6 +11,7 @@ from bestarm.errors import ArmsError
 from bestarm.tables.source import Rows, beside, to_host
 
 SAFE = 1e-8  # smallest eigenvalue of the scaled X'X whose square root X'X still knows to half of all digits
+LEAST = 1e-290  # size of a column up to which coordinates, which divide by it, are floats
 VANISHING = 1e-200  # sums of squares below this may have lost digits to underflow
 
 
@@ -29,22 +30,15 @@ class Span:
         source = reader.source
         K, d = source.rows, source.columns
         positions = _positions(K, plan.sample, rng)
-        moments = reader.sweep(_Moments(positions), _Sum.__add__, "moments")
-        if moments.bad is not None:
-            row, column, value = moments.bad
-            name = source.names[column]
-            raise ArmsError(f"{source.place(row)}, column {name!r}: expected a finite number, found {value}")
-        gram, scale = moments.gram, np.ones(d)
+        gram, scale, rows = _added_up(reader, positions)
         squares = np.diag(gram)
-        if not np.isfinite(gram).all() or ((squares < VANISHING) & (moments.peaks > 0)).any():
-            peaks = reader.sweep(_Peaks(), np.maximum, "column scales")
-            scale = np.where(peaks > 0, peaks, 1.0)
-            gram = reader.sweep(_Moments(positions[:0], scale), _Sum.__add__, "scaled moments").gram
-            squares = np.diag(gram)
         used = squares > 0
         if not used.any():
             raise ArmsError(f"{source.place(0)} and all others are zero: there is nothing to tell rows apart by")
         scale = scale * np.sqrt(np.where(used, squares / K, 1.0))
+        for j in np.flatnonzero(scale < LEAST)[:1]:
+            found = f"expected numbers beyond {LEAST}, found {scale[j]:.1e}; give them in another unit"
+            raise ArmsError(f"column {source.names[j]!r}: {found}")
         unit = np.sqrt(np.where(used, squares, 1.0))
         values, vectors = np.linalg.eigh((gram / unit / unit[:, None])[np.ix_(used, used)])
         sizes = np.sqrt(np.maximum(values, 0.0))
@@ -57,7 +51,6 @@ class Span:
         kept = sizes > 8 * d * rounding * sizes.max()
         transform = np.zeros((d, int(kept.sum())))
         transform[used] = vectors[:, kept] / sizes[kept] / scale[used, None]
-        rows = np.concatenate(moments.rows)
         first = distinct(rows)
         return cls(transform, positions[first], rows[first], rows[first].astype(np.float64) @ transform)
 
@@ -65,6 +58,22 @@ class Span:
     def rank(self) -> int:
         """The dimension of the span, r."""
         return int(self.transform.shape[1])
+
+
+def _added_up(reader: Reader, positions: Index) -> tuple[Floats, Floats, Rows]:
+    """Return X'X of the columns over their scales, the scales, and the rows at `positions`."""
+    source = reader.source
+    moments = reader.sweep(_Moments(positions), _Sum.__add__, "moments")
+    if moments.bad is not None:
+        row, column, value = moments.bad
+        name = source.names[column]
+        raise ArmsError(f"{source.place(row)}, column {name!r}: expected a finite number, found {value}")
+    gram, rows = moments.gram, np.concatenate(moments.rows)
+    if np.isfinite(gram).all() and not ((np.diag(gram) < VANISHING) & (moments.peaks > 0)).any():
+        return gram, np.ones(len(gram)), rows
+    peaks = reader.sweep(_Peaks(), np.maximum, "column scales")
+    scale = np.where(peaks > 0, peaks, 1.0)
+    return reader.sweep(_Moments(positions[:0], scale), _Sum.__add__, "scaled moments").gram, scale, rows
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bestarm.core import AnyArray, Random, namespace
-from bestarm.designs.optimal import kumar_yildirim
 from bestarm.designs.protocols import Design
+from bestarm.designs.starts import kumar_yildirim
 from bestarm.linalg import Candidates, evened, one_hot, span_coordinates
 
 

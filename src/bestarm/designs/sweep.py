@@ -108,7 +108,7 @@ def all_leverages(
     """
     root = cache.root
     K, narrow = reader.source.rows, reader.source.dtype
-    usual = np.sort(leverages(span.sample, root)[1])
+    usual = np.sort(leverages(span.sample, root))
     share = plan.pool / K
     share += 2 * np.sqrt(share / len(usual)) + 1 / len(usual)  # too many rows are trimmed, too few would cost a pass
     cut = -1.0 if share >= 1 else float(usual[int((1 - share) * (len(usual) - 1))])
@@ -123,7 +123,7 @@ def all_leverages(
         reader.certify(certificate)
         if kind == np.float64 or not cache.spans:
             break
-        again = leverages(found.joined()[1].astype(np.float64) @ span.transform, root)[1].max() / span.rank
+        again = leverages(found.joined()[1].astype(np.float64) @ span.transform, root).max() / span.rank
         if certificate > 1 + max(tolerance, COARSE) and abs(again - certificate) < COARSE * certificate:
             break
     return found, certificate

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, policy_of
+from bestarm.designs.ascent import Ascent
 from bestarm.designs.many import BySize, Sparse
-from bestarm.designs.optimal import Multiplicative, WolfeAtwood
 from bestarm.designs.protocols import Design, Rounded
 from bestarm.designs.rounding import AutoRound
+from bestarm.designs.starts import Multiplicative
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, one_hot, pick, tally
 from bestarm.models.linear import Linear
@@ -68,7 +69,7 @@ class ByEvidence:
     kept: int = 3  # hypotheses that take part in decisions, the best of each of the weightiest kinds
     kinds: tuple[Kind, ...] = KINDS
     scaling: Scaling = Scaling()
-    design: Design = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
+    design: Design = BySize(Rounded(Ascent(start=Multiplicative()), AutoRound()), Sparse())
     working: int = 64
 
     def __post_init__(self) -> None:

@@ -3,8 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
+from bestarm.designs.ascent import Ascent, Step
+from bestarm.designs.newton import Newton
 from bestarm.designs.protocols import Design, Weights
 from bestarm.designs.spread import Equal
+from bestarm.designs.starts import Even, KumarYildirim, Multiplicative, Start
 from bestarm.kernels import Kernel, Matern
 from bestarm.models.law import Law, Logistic
 from bestarm.models.linear import Linear
@@ -43,6 +46,21 @@ from bestarm.policies.sequential import (
     RandomSubset,
     Sequential,
 )
+
+
+def wolfe_atwood(tolerance: float = 1e-2, start: Start = KumarYildirim(), limit: int = 100_000) -> Ascent:
+    """Return the vertex exchange with away steps, which was a loop of its own."""
+    return Ascent(start=start, tolerance=tolerance, limit=limit)
+
+
+def active_set(tolerance: float = 1e-2) -> Ascent:
+    """Return Newton steps over arms in memory, which took the way of a long table."""
+    return Ascent(Newton(), Multiplicative(), tolerance)
+
+
+def vertex_direction(step: Step, iterations: int = 1000, tolerance: float = 1e-2) -> Ascent:
+    """Return the vertex-direction methods, which were a loop of their own from the uniform design."""
+    return Ascent(step, Even(), tolerance, iterations)
 
 
 def elimination(

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from bestarm.core import Policy
+from bestarm.designs.ascent import Ascent, Fedorov, LineSearch, OpenLoop, Wynn
 from bestarm.designs.blend import WithTargets
 from bestarm.designs.directions import EachPair
 from bestarm.designs.greedy import Greedy
 from bestarm.designs.many import BySize, Sparse
-from bestarm.designs.optimal import Multiplicative, WolfeAtwood
 from bestarm.designs.protocols import Rounded
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.spread import Clustered, Equal, Forced, Uniform
+from bestarm.designs.starts import Even, Multiplicative
 from bestarm.designs.transductive import Transductive
 from bestarm.designs.trim import Trimmed
-from bestarm.designs.vertex import Fedorov, LineSearch, OpenLoop, VertexDirection, Wynn
 from bestarm.designs.width import GaussianWidth, WorstPair
 from bestarm.embeddings import PCA, KernelFeatures
 from bestarm.kernels import Exponential, Matern, SquaredExponential
@@ -63,13 +63,13 @@ from bestarm.policies.sequential import (
     Sequential,
 )
 
-fwg = BySize(Rounded(WolfeAtwood(start=Multiplicative()), AutoRound()), Sparse())
-literal = VertexDirection(LineSearch(), iterations=100, tolerance=0.0)
+fwg = BySize(Rounded(Ascent(start=Multiplicative()), AutoRound()), Sparse())
+literal = Ascent(LineSearch(), Even(), tolerance=0.0, limit=100)
 fwg_literal = Rounded(literal, AutoRound())
-trimmed = Trimmed(WolfeAtwood())
-wynn = Rounded(VertexDirection(Wynn()), AutoRound())
-fedorov = Rounded(VertexDirection(Fedorov()), AutoRound())
-open_loop = Rounded(VertexDirection(OpenLoop()), AutoRound())
+trimmed = Trimmed(Ascent())
+wynn = Rounded(Ascent(Wynn(), Even(), limit=1000), AutoRound())
+fedorov = Rounded(Ascent(Fedorov(), Even(), limit=1000), AutoRound())
+open_loop = Rounded(Ascent(OpenLoop(), Even(), limit=1000), AutoRound())
 xy = Rounded(Transductive(), AutoRound())
 static = EvenStages(eta=float("inf"))
 forest = AnyRegressor("sklearn.ensemble.RandomForestRegressor", (("n_estimators", 50),))

@@ -6,7 +6,7 @@ from math import ceil, prod
 import numpy as np
 
 from bestarm.core import Array, Problem, Pulls, Random, Totals
-from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.ascent import Ascent
 from bestarm.designs.protocols import Weights
 from bestarm.designs.transductive import Transductive
 from bestarm.designs.width import Width, WorstPair, solve_where
@@ -50,7 +50,7 @@ class P1Rage:
 
     levels: int = 5
     growth: float = 2.0
-    steady: Weights = WolfeAtwood()
+    steady: Weights = Ascent()
     width: Width = WorstPair(Transductive(tolerance=0.1))
 
     def start(self, problem: Problem) -> P1RageState:

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from bestarm.core import Array, Problem, Pulls, Random, Standing, Totals
-from bestarm.designs.optimal import Multiplicative, WolfeAtwood
+from bestarm.designs.ascent import Ascent
 from bestarm.designs.protocols import Design, Rounded
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.spread import random_subset
+from bestarm.designs.starts import Multiplicative
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.policies.posteriors import LinearPrior
@@ -172,7 +173,7 @@ class ByDesign:
     """A `share` of the budget by a design, D-optimal unless told otherwise."""
 
     share: float = 0.2
-    design: Design = Rounded(WolfeAtwood(start=Multiplicative()), AutoRound())
+    design: Design = Rounded(Ascent(start=Multiplicative()), AutoRound())
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:

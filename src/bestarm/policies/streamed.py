@@ -84,10 +84,10 @@ class Streamed:
     """Eliminate as `few` does, reading the table in blocks while more than `switch` arms are left.
 
     >>> from bestarm.designs.protocols import Rounded
-    >>> from bestarm.designs.optimal import WolfeAtwood
+    >>> from bestarm.designs.ascent import Ascent
     >>> from bestarm.designs.rounding import AutoRound
     >>> from bestarm.tables import open_source
-    >>> policy = Streamed(Elimination(Linear(), Rounded(WolfeAtwood(), AutoRound())), switch=2)
+    >>> policy = Streamed(Elimination(Linear(), Rounded(Ascent(), AutoRound())), switch=2)
     >>> state = policy.start(BigProblem(open_source(np.eye(8)[:, :4] + 0.1), budget=30))
     >>> policy.ask(state, np.random.default_rng(1)).total
     10
@@ -150,7 +150,7 @@ class Streamed:
         small = kept.rows <= self.switch
         width = kept.columns * kept.dtype.itemsize + 8  # bytes of a row and of its number
         if small or (held is None and kept.rows * width <= self.hold):
-            rows = state.origin(np.arange(kept.rows))
+            rows = np.flatnonzero(kept.mask) if held is None else held[kept.mask]
             copy = CopiedSource.of(kept)
             state = replace(state, kept=SelectedSource.of(copy, np.ones(copy.rows, dtype=bool)), held=rows)
         if not small:
@@ -175,9 +175,11 @@ class Streamed:
 
     def describe(self, state: StreamedState) -> Standing:
         """Return who is still in, the stages, and the two leaders of the last one."""
-        active = np.zeros(state.problem.source.rows, dtype=bool)
-        within = np.arange(state.kept.rows) if state.few is None else state.few.active
-        active[state.origin(within)] = True
+        held, active = state.held, np.zeros(state.problem.source.rows, dtype=bool)
+        if state.few is None:
+            active[slice(None) if held is None else held] = state.kept.mask
+        else:
+            active[state.origin(state.few.active)] = True
         pulls = tuple(stage.pulls for stage in state.stages)
         return Standing(active, pulls, state.stage, self.few.eta, partial(self._estimates, state))
 

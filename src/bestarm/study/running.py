@@ -100,7 +100,7 @@ def simulate(study: Study, world: Pullable, progress: Any = None) -> int:
     if study.sync().rows is None and len(world.features) != len(study.state.ids):
         raise InputError(f"the world has {len(world.features)} arms, the study {len(study.state.ids)}")
     told = 0
-    while study.pending() or study.ask():
+    while study.sync().open_trials() or study._hand_out(None, {}):  # nobody asks for ids
         told += study.write(lambda state: results.telling(state, _drawn(state, world)))
         if callable(progress):
             progress(study)

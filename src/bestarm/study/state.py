@@ -5,7 +5,7 @@ round was current when it came, and is known (`known`, and so every recommendati
 both. No policy is asked anything here, so a log means the same on every machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -194,6 +194,10 @@ class StudyState:
         """Return the trials of the current round that are out."""
         now = self.round
         return [] if now is None else [now.trials[slot] for slot in now.open_slots(0, now.handed)]
+
+    def ids_of(self, arms: Iterable[int]) -> list[str]:
+        """Return what arms are called; rows of a long table are looked up together."""
+        return [self.ids[arm] for arm in arms] if self.rows is None else self.ids.of(arms)
 
     def known(self, arms: Sequence[int] | None = None) -> Tally:
         """Return all told results by arm, or of some arms, turned so that larger is better."""

@@ -96,13 +96,8 @@ class Study:
         """
         most, more = asking.limit(n, wells), asking.lasting(runner, lease, wells)
         with self.log.lock:
-            while written := self.log.write(
-                lambda state: asking.records(self.driver, state, most, more), _text(source)
-            ):
-                record = written.records[0]
-                if record["kind"] == "ask":
-                    return self._batch(range(record["first"], record["first"] + record["count"]))
-            return None if self.state.over or self.state.round is None else Batch(())
+            trials = self._hand_out(most, more, source)
+            return None if trials is None else self._batch(trials)
 
     def pending(self) -> Batch:
         """Return the trials of this round that are out and not yet answered, so that somebody else can make them."""
@@ -367,11 +362,18 @@ class Study:
         columns = {key: [row[key] for row in rows] for key in table.COLUMNS}
         return narwhals.from_dict(columns, backend=backend).to_native()
 
+    def _hand_out(self, most: int | None, more: Record, source: str | None = None) -> Sequence[int] | None:
+        """Hand out trials as `ask` does, and return their numbers alone: ids of a long table have to be looked up."""
+        while written := self.log.write(lambda state: asking.records(self.driver, state, most, more), _text(source)):
+            record = written.records[0]
+            if record["kind"] == "ask":
+                return range(record["first"], record["first"] + record["count"])
+        return None if self.state.over or self.state.round is None else ()
+
     def _batch(self, trials: Iterable[int]) -> Batch:
-        state, trials = self.state, list(trials)
-        if state.rows is not None:
-            state.ids.of(state.arm_of(trial) for trial in trials)  # looked up together
-        return Batch(tuple(Trial(id_of(trial), state.ids[state.arm_of(trial)]) for trial in trials))
+        trials = list(trials)
+        ids = self.state.ids_of(map(self.state.arm_of, trials))
+        return Batch(tuple(Trial(id_of(trial), id) for trial, id in zip(trials, ids, strict=True)))
 
     def _change(
         self, make: Callable[[StudyState], Record | None], why: str = "", source: str | None = None

@@ -17,13 +17,13 @@ from bestarm.tables.source import (
     Combine,
     Done,
     Kernel,
+    Numbered,
     P,
     Rows,
     as_floats,
     block_length,
-    float_type,
+    column_names,
     fold,
-    numbered,
     to_host,
 )
 
@@ -31,7 +31,7 @@ ON_DEVICE = 1 << 30  # bytes of a block on a GPU in float64: few launches, and r
 
 
 @dataclass(frozen=True)
-class ArraySource:
+class ArraySource(Numbered):
     """Rows `(K, d)` of an array: NumPy, or any library of the array-API standard, on whatever device it is.
 
     >>> from operator import add
@@ -56,25 +56,9 @@ class ArraySource:
         label: str = "the table",
     ) -> "ArraySource":
         """Check a table `(K, d)` and choose its blocks."""
-        shape = tuple(table.shape)
-        if len(shape) != 2 or 0 in shape:
-            raise ArmsError(f"{label}: expected K rows of d numbers, neither zero; the shape is {shape}")
-        float_type(table.dtype, label)
-        given = tuple(f"x{j + 1}" for j in range(shape[1])) if names is None else names
+        numbers = column_names(table, label)
         usual = CACHE if isinstance(table, np.ndarray) or _on_host(table) else ON_DEVICE
-        return cls(table, given, block_length(shape[1], block_rows, memory, usual), memory, label)
-
-    @property
-    def rows(self) -> int:
-        return int(self.table.shape[0])
-
-    @property
-    def columns(self) -> int:
-        return int(self.table.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return float_type(self.table.dtype, self.label)
+        return cls(table, names or numbers, block_length(len(numbers), block_rows, memory, usual), memory, label)
 
     def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
         return fold(self._blocks(), kernel, combine, done, self.label)
@@ -86,15 +70,6 @@ class ArraySource:
         from array_api_compat import device
 
         return to_host(as_floats(xp.take(self.table, xp.asarray(index, device=device(self.table)), axis=0)))
-
-    def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        return None
-
-    def ids(self, index: NDArray[np.int64]) -> list[str]:
-        return numbered(index)
-
-    def place(self, row: int) -> str:
-        return f"{self.label}: row {row + 1}"
 
     def _blocks(self) -> Iterator[tuple[int, AnyArray]]:
         plain = np.asarray(self.table) if isinstance(self.table, np.ndarray) else self.table
@@ -109,7 +84,7 @@ def _on_host(table: AnyArray) -> bool:
 
 
 @dataclass(frozen=True)
-class MappedSource:
+class MappedSource(Numbered):
     """Rows `(K, d)` of a .npy file; pages go back as soon as a block is done, so what is held does not grow with K."""
 
     path: Path
@@ -118,31 +93,20 @@ class MappedSource:
     block_rows: int
     memory: int | None
     stamp: tuple[int, int]
+    label: str
 
     @classmethod
     def of(cls, path: Path, block_rows: int | None = None, memory: int | None = None) -> "MappedSource":
         """Map a file `(K, d)`."""
         stamp = file_stamp(path)
         table = mapped(path)
-        inner = ArraySource.of(table, label=str(path))
-        length = block_length(inner.columns, block_rows, memory, STREAM // 4)
-        return cls(path, table, inner.names, length, memory, stamp)
-
-    @property
-    def rows(self) -> int:
-        return int(self.table.shape[0])
-
-    @property
-    def columns(self) -> int:
-        return int(self.table.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return float_type(self.table.dtype, str(self.path))
+        names = column_names(table, str(path))
+        length = block_length(len(names), block_rows, memory, STREAM // 4)
+        return cls(path, table, names, length, memory, stamp, str(path))
 
     def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
         check_unchanged(self.path, self.stamp)
-        total = fold(self._blocks(), kernel, combine, done, str(self.path))
+        total = fold(self._blocks(), kernel, combine, done, self.label)
         check_unchanged(self.path, self.stamp)
         return total
 
@@ -154,15 +118,6 @@ class MappedSource:
             if at % 16 == 15:  # each row brings in the pages around it
                 self._give_back()
         return out
-
-    def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        return None
-
-    def ids(self, index: NDArray[np.int64]) -> list[str]:
-        return numbered(index)
-
-    def place(self, row: int) -> str:
-        return f"{self.path}: row {row + 1}"
 
     def _blocks(self) -> Iterator[tuple[int, AnyArray]]:
         for start in range(0, self.rows, self.block_rows):

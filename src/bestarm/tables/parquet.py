@@ -89,7 +89,7 @@ class ParquetSource:
             if low < high:
                 with _opened(part.path) as file:
                     table = file.read_row_group(group, columns=self._read_names)
-                    out[low:high] = self._numbers(table, start)[wanted[low:high] - start]
+                    self._numbers(table, start, out[low:high], wanted[low:high] - start)
         return out[back]
 
     def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
@@ -119,8 +119,7 @@ class ParquetSource:
                     if name not in file.schema_arrow.names:
                         raise ArmsError(f"{part.path}: {UnknownNameError('column', name, file.schema_arrow.names)}")
                     column = file.read_row_group(group, columns=[name]).column(name)
-                    cells = column.take(wanted[low:high] - start).to_pylist()
-                found |= {int(row): _text(cell) for row, cell in zip(wanted[low:high], cells, strict=True)}
+                    found |= {row: _text(column[row - start].as_py()) for row in wanted[low:high].tolist()}
         return [found[int(row)] for row in index]
 
     def place(self, row: int) -> str:
@@ -158,7 +157,7 @@ class ParquetSource:
                     given = 0
                     while given < batch.num_rows:
                         piece = batch.slice(given, min(len(buffer) - filled, batch.num_rows - given))
-                        self._numbers(piece, start + filled, buffer[filled : filled + piece.num_rows])
+                        self._numbers(piece, start + filled, buffer[filled : filled + piece.num_rows], slice(None))
                         given, filled = given + piece.num_rows, filled + piece.num_rows
                         if filled == len(buffer):
                             yield start, buffer
@@ -171,16 +170,14 @@ class ParquetSource:
         if not holds:
             raise ArmsError(f"{self.parts[0].path}: expected {self.rows} rows, as the footers say; there are others")
 
-    def _numbers(self, table: Any, start: int, out: Rows | None = None) -> Rows:
-        """Write the columns of an Arrow table into `out` `(m, d)`; a missing cell becomes NaN."""
-        out = np.empty((table.num_rows, self.columns), self.dtype) if out is None else out
+    def _numbers(self, table: Any, start: int, out: Rows, some: Any) -> None:
+        """Write the columns of `some` rows of an Arrow table into `out` `(m, d)`; a missing cell becomes NaN."""
         for j, name in enumerate(self.names):
-            out[:, j] = _as_numpy(table, name)
+            out[:, j] = _as_numpy(table, name)[some]
         if self.cost is not None:
             cost = np.asarray(_as_numpy(table, self.cost), dtype=np.float64)
             check_costs(cost, start, self)
-            out /= np.sqrt(cost)[:, None]
-        return out
+            out /= np.sqrt(cost[some])[:, None]
 
 
 def parquet_shape(path: Path) -> tuple[int, tuple[str, ...]]:
@@ -271,9 +268,11 @@ def _as_numpy(table: Any, name: str) -> NDArray[Any]:
     column = table.column(name)
     if not pyarrow.types.is_floating(column.type):
         column = column.cast(pyarrow.float64(), safe=False)  # of bools and decimals NumPy makes objects
-    # a record batch holds arrays, which refuse to copy unless told; a table holds chunked arrays, which always may
-    copying = {"zero_copy_only": False} if type(table).__name__ == "RecordBatch" else {}
-    return np.asarray(column.to_numpy(**copying))
+    if column.null_count:
+        column = column.fill_null(float("nan"))
+    # by to_numpy, as by a column's take, pyarrow would import pandas where there is one
+    pieces = [np.from_dlpack(piece) for piece in getattr(column, "chunks", [column])]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def pyarrow_parquet() -> Any:

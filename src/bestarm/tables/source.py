@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bestarm.core import AnyArray, namespace
-from bestarm.errors import InputError
+from bestarm.errors import ArmsError, InputError
 
 P = TypeVar("P")
 Rows: TypeAlias = NDArray[Any]
@@ -75,6 +75,43 @@ class Source(Protocol):
         ...
 
 
+class Numbered:
+    """What all sources over a `table` `(K, d)` have in common: rows have numbers and no costs."""
+
+    table: Any
+    label: str
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.shape[0])
+
+    @property
+    def columns(self) -> int:
+        return int(self.table.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return float_type(self.table.dtype, self.label)
+
+    def costs(self, index: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        return None
+
+    def ids(self, index: NDArray[np.int64]) -> list[str]:
+        return numbered(index)
+
+    def place(self, row: int) -> str:
+        return f"{self.label}: row {row + 1}"
+
+
+def column_names(table: Any, label: str) -> tuple[str, ...]:
+    """Return x1, x2, ... for the columns of a table `(K, d)` of numbers; refuse what is none."""
+    shape = tuple(table.shape)
+    if len(shape) != 2 or 0 in shape:
+        raise ArmsError(f"{label}: expected K rows of d numbers, neither zero; the shape is {shape}")
+    float_type(table.dtype, label)
+    return tuple(f"x{j + 1}" for j in range(shape[1]))
+
+
 def numbered(index: NDArray[np.int64]) -> list[str]:
     """Return the numbers of rows `index` `(m,)`, counted from 1, as ids."""
     return [str(int(row) + 1) for row in index]
@@ -108,14 +145,14 @@ def to_host(array: AnyArray) -> Rows:
     return np.asarray(np.from_dlpack(array))
 
 
-def beside(values: NDArray[Any], block: AnyArray) -> AnyArray:
-    """Return host values as an array of the library and on the device of `block`, in its type if they are floats."""
+def beside(values: AnyArray, block: AnyArray) -> AnyArray:
+    """Return values as an array of the library and on the device of `block`, in its type if they are floats."""
+    floats = namespace(values).isdtype(values.dtype, "real floating")
     if isinstance(block, np.ndarray):
-        return values.astype(block.dtype) if values.dtype.kind == "f" else values
+        return values.astype(block.dtype, copy=False) if floats else values
     xp = namespace(block)
     from array_api_compat import device
 
-    floats = values.dtype.kind == "f"
     return xp.asarray(values, dtype=block.dtype if floats else None, device=device(block))
 
 
@@ -149,6 +186,12 @@ def fold(
     if total is None:
         raise InputError(f"{what}: there are no rows; at least one is needed")
     return total
+
+
+def part_of(kernel: Kernel[P], start: int, stop: int) -> Kernel[P]:
+    """Return the kernel of rows `start` to `stop` alone, where it can say what that needs."""
+    found: Kernel[P] = kernel.part(start, stop) if hasattr(kernel, "part") else kernel
+    return found
 
 
 def check_costs(costs: NDArray[np.float64], start: int, source: Any) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from bestarm.core import AnyArray, namespace
 from bestarm.errors import ArmsError, InputError, UnknownNameError
 from bestarm.tables.memory import ArraySource
-from bestarm.tables.source import Combine, Done, Kernel, P, Rows, Source, beside, check_costs, to_host
+from bestarm.tables.source import Combine, Done, Kernel, P, Rows, Source, beside, check_costs, part_of, to_host
 
 Index: TypeAlias = NDArray[np.int64]
 
@@ -117,8 +117,8 @@ class SelectedSource(View):
 
 
 def _marks(mask: NDArray[np.bool_]) -> Index:
-    counts = np.add.reduceat(mask, np.arange(0, len(mask), STEP), dtype=np.int64)
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    counts = [int(np.count_nonzero(mask[start : start + STEP])) for start in range(0, len(mask), STEP)]
+    return np.cumsum([0, *counts], dtype=np.int64)
 
 
 def _kept_before(mask: NDArray[np.bool_], marks: Index, row: int) -> int:
@@ -148,15 +148,10 @@ class _Selecting(Generic[P]):
     def part(self, start: int, stop: int) -> "_Selecting[P]":
         """Return the kernel of rows `start` to `stop` alone, so that no more of the mask travels to a worker."""
         mask, low, high = self.mask[start - self.first : stop - self.first], self._kept(start), self._kept(stop)
-        return _Selecting(_part(self.kernel, low, high), mask, _marks(mask), start, low)
+        return _Selecting(part_of(self.kernel, low, high), mask, _marks(mask), start, low)
 
     def _kept(self, row: int) -> int:
         return self.before + _kept_before(self.mask, self.marks, row - self.first)
-
-
-def _part(kernel: Kernel[P], start: int, stop: int) -> Kernel[P]:
-    found: Kernel[P] = kernel.part(start, stop) if hasattr(kernel, "part") else kernel
-    return found
 
 
 @dataclass(frozen=True)
@@ -213,7 +208,7 @@ class _Changed(Generic[P]):
         return self.kernel(self.change(block), start)
 
     def part(self, start: int, stop: int) -> "_Changed[P]":
-        return _Changed(_part(self.kernel, start, stop), self.change)
+        return _Changed(part_of(self.kernel, start, stop), self.change)
 
 
 def _some(chosen: tuple[int, ...], block: AnyArray) -> AnyArray:
@@ -288,7 +283,7 @@ class _Divided(Generic[P]):
 
     def part(self, start: int, stop: int) -> "_Divided[P]":
         """Return the kernel of rows `start` to `stop` alone, so that no more prices travel to a worker."""
-        return _Divided(_part(self.kernel, start, stop), self.prices[start - self.first : stop - self.first], start)
+        return _Divided(part_of(self.kernel, start, stop), self.prices[start - self.first : stop - self.first], start)
 
 
 @dataclass(frozen=True)
@@ -318,23 +313,20 @@ class WatchedSource(View):
 
 @dataclass(frozen=True)
 class CopiedSource(View):
-    """A copy of all rows of a source in memory, which still knows where they came from."""
+    """A source of which all rows are held in memory as well, to be read from there."""
 
-    original: Source
+    held: ArraySource
 
     @classmethod
-    def of(cls, original: Source) -> "CopiedSource":
+    def of(cls, source: Source) -> "CopiedSource":
         """Copy the rows by one pass."""
-        return cls(ArraySource.of(gathered(original), original.names, memory=original.memory), original)
+        return cls(source, ArraySource.of(gathered(source), source.names, memory=source.memory))
 
-    def costs(self, index: Index) -> NDArray[np.float64] | None:
-        return self.original.costs(index)
+    def sweep(self, kernel: Kernel[P], combine: Combine[P], done: Done | None = None) -> P:
+        return self.held.sweep(kernel, combine, done)
 
-    def ids(self, index: Index) -> list[str]:
-        return self.original.ids(index)
-
-    def place(self, row: int) -> str:
-        return self.original.place(row)
+    def take(self, index: Index) -> Rows:
+        return self.held.take(index)
 
 
 def gathered(source: Source) -> Rows:
