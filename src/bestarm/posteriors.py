@@ -216,7 +216,7 @@ class Separate(Covariance):
 class NormalPosterior:
     """The normal distribution of K means given some pulls.
 
-    >>> import numpy as np
+    >>> from bestarm.policies.posteriors import LinearPrior
     >>> posterior = LinearPrior(variance=1.0).posterior(np.eye(2), noise=1.0)
     >>> posterior = posterior.update(np.array([0]), np.array([3]), np.array([6.0]))
     >>> posterior.mean, posterior.variance
