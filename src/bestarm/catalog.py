@@ -162,7 +162,8 @@ def explained(name: str) -> dict[str, str]:
     >>> explained("uniform")["expression"]
     "Elimination(Means(), Uniform(), EvenStages(eta=float('inf')))"
     """
-    chosen, entry = policy(name), ENTRIES[name]
+    chosen = policy_of_text(name)
+    entry = ENTRIES.get(name) or Entry(chosen, f"a policy of {type(chosen).__module__}", "any", "", "")
     numbers = [
         f"{where}={value!r}"
         for where, value in settings(chosen)
