@@ -20,7 +20,7 @@ from bestarm.policies.streamed import BigProblem, Streamed
 from bestarm.rewards import Rewards
 from bestarm.study import fold
 from bestarm.study.limits import LARGEST
-from bestarm.study.places import long_reference, plain, reference
+from bestarm.study.places import plain, reference
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
 from bestarm.study.study import Study
@@ -84,6 +84,11 @@ def create_study(
         "options": {"batch": size, "rounds": rounds, "refund": bool(refund), "extra": bool(extra)},
     }  # fmt: skip
     allow = spec.packages_of(chosen) | spec.packages_of(rewards_model)
+    if "__main__" in allow and place.place != "memory":
+        raise InputError(
+            f"{policy_name(chosen)} is, or has a part, of this script or notebook, where {place.place} cannot find it "
+            "again: put that into a module of its own, or keep the study in memory"
+        )
     _try(first, allow, place.folder)
     if place.create(name, first):
         study = Study(name, place, allow)
@@ -203,7 +208,7 @@ def _long(
     if "features" in read:
         read["columns"] = read.pop("features")
     source = open_source(path, **read)
-    return source, long_reference(path, source, folder, **read)
+    return source, reference(path, source, folder, **read)
 
 
 def _in_blocks(policy: Any, model: str | None, table: Source) -> tuple[Any, Any]:
