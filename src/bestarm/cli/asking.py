@@ -17,6 +17,7 @@ from bestarm.cli.options import (
     finished_by_hand,
     named,
     of_study,
+    options,
     read_bytes,
     say_undo,
     spent,
@@ -28,7 +29,8 @@ from bestarm.study.files import Contradiction, Received, batch_bytes, import_fil
 from bestarm.study.results import Difference, locate
 from bestarm.study.trials import id_of
 
-OPTIONS = (
+OF_RESULTS = options(
+    click.argument("results_file", metavar="RESULTS.csv"),
     click.option("--correct", is_flag=True, help="Where the file contradicts the log, the file holds: a correction."),
     click.option("--readings", type=click.Choice(["mean"]), help="Several rows of one trial are readings to average."),
     click.option("--cumulative", is_flag=True, help="Rows by arm are all results so far: what is new counts."),
@@ -37,13 +39,6 @@ OPTIONS = (
     click.option("--source", metavar="NAME", help="Who or what measured; the file's name otherwise."),
     WHY,
 )
-
-
-def _of_results(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the argument and the options of a file of results."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return click.argument("results_file", metavar="RESULTS.csv")(command)
 
 
 @main.command()
@@ -108,7 +103,7 @@ def _say_why_nothing(study: Study, pending: bool) -> None:
 
 
 @main.command()
-@_of_results
+@OF_RESULTS
 @FORMAT
 @of_study
 def tell(study: Study, results_file: str, style: str, **how: Any) -> None:
@@ -122,7 +117,7 @@ def tell(study: Study, results_file: str, style: str, **how: Any) -> None:
 
 
 @main.command("import")
-@_of_results
+@OF_RESULTS
 @FORMAT
 @of_study
 def import_(study: Study, results_file: str, style: str, **how: Any) -> None:
