@@ -92,7 +92,7 @@ def made(make: type, what: str, typed: str, settings: Mapping[str, Any], part: A
 
 
 def settled(known: Mapping[str, Parameter], given: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return `given`, texts or values, as the parameters say; one that is not `known` is refused with those that are."""
+    """Return `given`, texts or values, as the parameters say; what is not `known` is refused."""
     for name in given:
         if name not in known:
             raise InputError(f"{what} has no parameter {name!r}; it has {', '.join(known) or 'none'}")

@@ -1,6 +1,5 @@
 """Studies carried from storage to storage, results from study to study, and storages of version 1 upgraded."""
 
-import math
 import os
 from itertools import groupby
 from pathlib import Path
@@ -9,6 +8,7 @@ from warnings import warn
 
 from bestarm.core import Tally
 from bestarm.errors import BestArmError, BestArmWarning, InputError, RewardError, StorageError
+from bestarm.study.limits import said
 from bestarm.study.log import Log
 from bestarm.study.results import telling
 from bestarm.study.state import Result, StudyState
@@ -98,7 +98,7 @@ def _as_extra(there: StudyState, state: StudyState, result: Result) -> Record:
         )
     _check(state, result, label)
     block = {} if result.block is None else {"block": result.block}
-    return {"id": label, "arm": state.places[arm], **_said(result), **block}
+    return {"id": label, "arm": state.places[arm], **said(result.count, result.sum, result.squares), **block}
 
 
 def _check(state: StudyState, result: Result, label: str) -> None:
@@ -107,17 +107,6 @@ def _check(state: StudyState, result: Result, label: str) -> None:
         state.rewards.law.check(Tally(result.count, result.sum, result.squares))
     except RewardError as error:
         raise RewardError(f"{label}, {result.sum:g}: {error}") from None
-
-
-def _said(result: Result) -> Record:
-    """Return what came out, as a record has it."""
-    count, mean = result.count, result.sum / result.count
-    if count == 1:
-        return {"value": result.sum}
-    if result.sum == result.squares and result.sum == int(result.sum):
-        return {"n": count, "successes": int(result.sum)}
-    spread = max(result.squares - count * mean * mean, 0.0)
-    return {"n": count, "mean": mean, "sd": math.sqrt(spread / (count - 1))}
 
 
 def _is_old(log: Log) -> bool:

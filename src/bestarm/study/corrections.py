@@ -9,7 +9,7 @@ import numpy as np
 
 from bestarm.errors import BudgetError, InputError
 from bestarm.numbers import whole
-from bestarm.study.results import arm_index, locate, result_of, usable
+from bestarm.study.results import arm_index, locate, naming, result_of, usable
 from bestarm.study.rounds import as_ranges, ranges
 from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
@@ -26,7 +26,7 @@ Whats = What | Iterable[What]
 def amend(state: StudyState, what: What, value: Any) -> Record | None:
     """Return the record by which another value holds; of a sum of 0/1 rewards, another number of successes."""
     result = result_of(state, what)
-    new = restated(result, usable(state, value, label(result.name)) if len(result.of) < 2 else value)
+    new = restated(result, usable(state, value, label(result.name)) if result.count == 1 else value)
     if result.excluded:
         raise InputError(f"{label(result.name)} is excluded: restore it first")
     return None if result.sum == value else {"kind": "amend", "results": [new]}
@@ -34,12 +34,18 @@ def amend(state: StudyState, what: What, value: Any) -> Record | None:
 
 def restated(result: Result, value: float) -> Record:
     """Return a result with another value, as a record has it."""
-    if len(result.of) < 2:
-        where: Record = {"trial": result.name} if result.of else {"id": result.name}
+    where: Record = naming(result.of) if result.of else {"id": result.name}
+    if result.count == 1:
         return {**where, "arm": result.arm, "value": value}
+    if result.sum != result.squares:
+        many, way = f"{result.count:.0f} rewards told as one sum", "measure again what is needed"
+        raise InputError(
+            f"{label(result.name)} stands for {many}, of which none can be put right alone: exclude it, and "
+            f"{way if result.of else 'tell what holds under another id'}"
+        )
     what = f"{label(result.name)} was told with others as a number of successes, which"
     won = whole(value, what, least=0, most=int(result.count))
-    return {"trials": as_ranges(result.of), "arm": result.arm, "n": result.count, "successes": won}
+    return {**where, "arm": result.arm, "n": result.count, "successes": won}
 
 
 def exclude(state: StudyState, results: Sequence[Result], again: bool = False) -> Record | None:

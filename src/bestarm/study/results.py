@@ -157,6 +157,11 @@ def own_id(id: Any) -> str:
     return id
 
 
+def naming(trials: Sequence[int]) -> Record:
+    """Return how a result names the trials it is of, the inverse of `trials_of`."""
+    return {"trial": trials[0]} if len(trials) == 1 else {"trials": as_ranges(trials)}
+
+
 def trials_of(one: Record) -> list[int]:
     """Return the trials a result is of; none for an extra."""
     return [one["trial"]] if "trial" in one else ranges(one["trials"]) if "trials" in one else []
