@@ -26,7 +26,8 @@ from bestarm.cli.options import (
 from bestarm.study import Batch, Study
 from bestarm.study.corrections import label
 from bestarm.study.files import Contradiction, Received, batch_bytes, import_file, spreadsheet_note, tell_file
-from bestarm.study.results import Difference, locate
+from bestarm.study.naming import locate
+from bestarm.study.results import Difference, failing
 from bestarm.study.trials import id_of
 
 OF_RESULTS = options(
@@ -173,7 +174,7 @@ def fail(study: Study, trials: tuple[str, ...], why: str, refund: bool | None, s
     wanted = named(study.sync(), trials)
     known = [one for one in (locate(study.state, trial) for trial in wanted) if one in study.state.results]
     before = len(study.state.failures)
-    study.record(lambda state: ((), [study.failure(state, trial, why, refund) for trial in wanted]), source)
+    study.write(lambda state: failing(state, [(trial, why) for trial in wanted], refund), source)
     say(*(f"{label(one)} has a result, so it has not failed; exclude puts a wrong one right" for one in known))
     say(f"{counted(len(study.state.failures) - before, 'trial')} failed; {_standing(study)}")
 

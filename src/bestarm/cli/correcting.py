@@ -23,7 +23,7 @@ from bestarm.errors import InputError
 from bestarm.study import Study
 from bestarm.study.candidates import more_arms
 from bestarm.study.corrections import label
-from bestarm.study.results import result_of
+from bestarm.study.naming import result_of
 from bestarm.study.sheets import timed
 from bestarm.study.table import COLUMNS
 from bestarm.study.trials import number_of

@@ -184,8 +184,10 @@ def answers(study: StudyState, one: StudyRound) -> tuple[Pulls, Totals] | None:
     for result in (study.results[name] for name in one.results):
         if not result.excluded and result.arm in where:
             mine = found.setdefault(where[result.arm], [0.0, 0.0, 0.0])
+            asked = len(result.of)  # a trial of several rewards is one pull of the budget: it counts as their average
+            share = 1.0 if result.count == asked else asked / result.count
             for i, number in enumerate((result.count, result.sum, result.squares)):
-                mine[i] += number
+                mine[i] += number * share
     if not found:
         return None
     arms, count, sums, squares = np.array([[arm, *found[arm]] for arm in sorted(found)], dtype=np.float64).T

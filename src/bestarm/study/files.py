@@ -116,7 +116,7 @@ def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
     made: list[Parcel] = []
 
     def make(state: StudyState) -> list[Record]:
-        made[:] = [_parcel(study, state, rows, way, old)]
+        made[:] = [_parcel(state, rows, way, old)]
         return made[0].records
 
     new = study.write(make, source, way.why)
@@ -127,7 +127,7 @@ def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
     return Received(new, max(0, known), entries.blank, failed, parcel.amended + parcel.excluded, notes)
 
 
-def _parcel(study: Study, state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parcel:
+def _parcel(state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parcel:
     entries = Entries(state, way.key, way.readings, way.imported)
     entries.take(rows)
     if entries.problems:
@@ -143,7 +143,7 @@ def _parcel(study: Study, state: StudyState, rows: Sequence[Row], way: Way, old:
     amended = results.contradictions(state, given, correct=True)
     records = [
         *results.telling(state, given),
-        *_failures(study, state, entries),
+        *results.failing(state, entries.failures),
         *amended,
         *_excluding(entries, denied, way.why),
     ]
@@ -198,15 +198,6 @@ def _agree(state: StudyState, way: Way, content: Content | None, found: Sequence
         said = "with --cumulative a file only grows; --correct replaces what it gave" if way.cumulative else WAYS
     if found:
         raise Contradiction(way.name, found, said)
-
-
-def _failures(study: Study, state: StudyState, entries: Entries) -> list[Record]:
-    gone = (state.results, state.failed, state.handed_back)
-    return [
-        study.failure(state, id_of(trial), reason)
-        for trial, reason in entries.failures
-        if not any(trial in some for some in gone)
-    ]
 
 
 def _excluding(entries: Entries, denied: Sequence[Difference], why: str) -> list[Record]:
