@@ -278,3 +278,13 @@ def test_a_log_whose_budget_was_raised_is_not_gone_on_with_by_the_first_number(f
     assert calls(folder) == 12
     assert run("--budget", 24).exit_code == 0
     assert calls(folder) == 24
+
+
+def test_a_log_begun_with_ones_own_policy_is_gone_on_with_by_naming_it(folder):
+    (folder / "ownpart.py").write_text(SCRIPT.partition("rewards =")[0])
+    first = run("--policy", "ownpart:Mine")
+    assert first.exit_code == 0, first.output
+    other = run("--policy", "uniform")
+    assert other.exit_code == 1
+    assert "its policy is Mine, not uniform" in other.stderr
+    assert run("--policy", "ownpart:Mine").exit_code == 0

@@ -116,14 +116,8 @@ class OldReading:
         first, mine = self.state.handed + 1, self.state.old_rounds[number]
         self._give(record, round=mine, start=start, count=count, first=first, **plan)
         for slot in (slot for slot in lost if start <= slot < start + count):
-            gone = {
-                "kind": "fail",
-                "trial": first + slot - start,
-                "reason": LOST,
-                "refund": True,
-                "time": record["time"],
-            }
-            self._give(gone)
+            gone = {"kind": "fail", "time": record["time"], "reason": LOST, "refund": True}
+            self._give(gone, trial=first + slot - start)
 
     def _question(self, number: int) -> tuple[Record, list[int]]:
         """Return the plan of a round, and its slots of which nobody knows the arm."""
