@@ -13,6 +13,7 @@ from bestarm.cli.options import (
     WHY,
     Output,
     accounted,
+    correction,
     counted,
     finished_by_hand,
     named,
@@ -181,24 +182,20 @@ def fail(study: Study, trials: tuple[str, ...], why: str, refund: bool | None, s
 
 @main.command("hand-back")
 @click.argument("trials", metavar="TRIAL...", nargs=-1, required=True)
-@WHY
-@WHO
-@of_study
-def hand_back(study: Study, trials: tuple[str, ...], why: str, source: str | None) -> None:
+@correction()
+def hand_back(study: Study, trials: tuple[str, ...], said: dict[str, Any]) -> None:
     """Give trials back that were asked by mistake and not measured: `bestarm hand-back T0097-T0192`.
 
     Their price comes back. `ask` hands their arms out again, as new trials, if their round still lasts.
     """
     before = len(study.sync().handed_back)
-    study.hand_back(named(study.state, trials), why=why, source=source)
+    study.hand_back(named(study.state, trials), **said)
     say(f"{counted(len(study.state.handed_back) - before, 'trial')} handed back; {_standing(study)}")
 
 
 @main.command("close-round")
-@WHY
-@WHO
-@of_study
-def close_round(study: Study, why: str, source: str | None) -> None:
+@correction()
+def close_round(study: Study, said: dict[str, Any]) -> None:
     """Go on without the answers that are still out: `bestarm close-round --why "plate 3 is lost"`.
 
     If they come all the same they are kept and count in the answer.
@@ -207,7 +204,7 @@ def close_round(study: Study, why: str, source: str | None) -> None:
     if study.state.round is None:
         say(f"no round is open; {_standing(study)}")
         return
-    study.close_round(why=why, source=source)
+    study.close_round(**said)
     say(f"the round is closed without {counted(out, 'answer')}; {_standing(study)}")
 
 

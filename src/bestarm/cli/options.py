@@ -97,6 +97,21 @@ def the_name(name: str | None, place: Storage) -> str:
     return names[0]
 
 
+def correction(why: Callable[..., Any] = WHY, who: Callable[..., Any] = WHO) -> Callable[..., Any]:
+    """Give a command its study, and as `said` who says so and why; what it changed is followed by how to undo it."""
+
+    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def done(study: Study, **given: Any) -> None:
+            before = set(study.state.changes)
+            command(study, said={key: given.pop(key) for key in ("why", "source")}, **given)
+            say_undo(study, before)
+
+        return options(why, who)(of_study(done))
+
+    return declare
+
+
 @contextmanager
 def warnings_said() -> Iterator[None]:
     """Say our warnings in a line each, as everything else is said."""
