@@ -195,13 +195,12 @@ class Study:
         def make(state: StudyState) -> Record | None:
             return corrections.exclude(state, corrections.chosen(state, trials, arm, by, since), again)
 
-        return self._change(make, why, source)
+        return sum(map(corrections.size, self._change(make, why, source)))
 
     def restore(self, trials: corrections.Whats, *, why: str = "", source: str | None = None) -> int:
         """Let excluded results count again; return how many."""
-        return self._change(
-            lambda state: corrections.restore(state, corrections.chosen(state, trials)), why, source
-        )  # fmt: skip
+        given = self._change(lambda state: corrections.restore(state, corrections.chosen(state, trials)), why, source)
+        return sum(map(corrections.size, given))
 
     def hand_back(self, trials: corrections.Whats, *, why: str = "", source: str | None = None) -> None:
         """Give trials back that were asked by mistake and not measured: refunded, and asked again when you ask."""
@@ -210,14 +209,8 @@ class Study:
     def undo(self, record: int | None = None, *, why: str = "", source: str | None = None) -> int:
         """Take back a withdrawal, a correction or `finish`, the last one unless its record is named; return which."""
         number = None if record is None else whole(record, "record", least=0)
-        undone: list[int] = []
-
-        def make(state: StudyState) -> Record:
-            undone[:] = [corrections.undo(state, number)["record"]]
-            return {"kind": "undo", "record": undone[0]}
-
-        self._change(make, why, source)
-        return undone[0]
+        (written,) = self._change(lambda state: corrections.undo(state, number), why, source)
+        return int(written["record"])
 
     def finish(self, *, why: str = "", source: str | None = None) -> None:
         """Ask for nothing more; `undo` takes it back."""
@@ -331,10 +324,10 @@ class Study:
 
     def _change(
         self, make: Callable[[StudyState], Record | None], why: str = "", source: str | None = None
-    ) -> int:  # fmt: skip
-        """Write what `make(state)` gives, if anything; return how many results it names."""
+    ) -> Sequence[Record]:  # fmt: skip
+        """Write what `make(state)` gives, if anything, and return it."""
         written = self.log.write(lambda state: [r for r in [make(state)] if r], _text(source), _text(why, "why"))
-        return 0 if written is None else sum(corrections.size(record) for record in written.records)
+        return () if written is None else written.records
 
 
 def _text(text: str | None, what: str = "source") -> Any:
