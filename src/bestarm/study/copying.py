@@ -31,9 +31,11 @@ def copy_study(name: str, storage: Any, to: Any, as_: str | None = None) -> int:
     if not records:
         raise StorageError(f"there is no study {name!r} in {place.place}")
     records[0] = _moved(records[0], place.folder, target.folder)
-    if not target.create(new, records[0]):
-        _same_study(target, new, list(target.read(new)), records)
-    for start in range(len(target.read(new)), len(records), MANY):
+    target.create(new, records[0])
+    there = list(target.read(new))
+    if there != records[: len(there)]:
+        raise InputError(f"there is another study {new!r} in {target.place}; name the copy by as_=, --as")
+    for start in range(len(there), len(records), MANY):
         if not target.append(new, records[start : start + MANY], after=start):
             raise StorageError(f"{target.place}: somebody else writes to {new!r}; the copy is not finished")
     if list(target.read(new)) != records:
@@ -54,12 +56,6 @@ def _moved(first: Record, folder: Path | None, to: Path | None) -> Record:
     if at is None or Path(at).is_absolute() or "://" in at or folder is None or folder == to:
         return first
     return {**first, "arms": {**first["arms"], "at": str((folder / at).resolve())}}
-
-
-def _same_study(target: Storage, name: str, there: list[Record], records: list[Record]) -> None:
-    """Refuse a copy onto another study."""
-    if there != records[: len(there)]:
-        raise InputError(f"there is another study {name!r} in {target.place}; name the copy by as_=, --as")
 
 
 def copy_results(old: Study, new: Study) -> int:
