@@ -28,7 +28,7 @@ log = logging.getLogger("bestarm")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class RunTerms:
     """How pulls are made.
 
     A pull that raises what `retry_on` says, exception types or a function of the exception, or takes longer than
@@ -54,7 +54,7 @@ class Terms:
     account: Callable[[str], Any] = log.warning
 
     @classmethod
-    def of(cls, how: Mapping[str, Any]) -> "Terms":
+    def of(cls, how: Mapping[str, Any]) -> "RunTerms":
         """Return the terms that are given by name."""
         for name in how:
             if name not in cls.__dataclass_fields__:
@@ -76,14 +76,14 @@ class Terms:
 def run(study: Study, pull: Callable[..., float], n_jobs: int = 1, **how: Any) -> int:
     """Call `pull(arm id)` in `n_jobs` threads until the study is over; return how many values were told.
 
-    `how` is as in `Terms`. A study without a batch plans as many pulls together as its runners make at a time. (A
+    `how` is as in `RunTerms`. A study without a batch plans as many pulls together as its runners make at a time. (A
     thread cannot be stopped: one that took too long runs on, and its value is used if it is the first to come. One that
     comes when its trial has failed is kept and paid for: no more trials are begun than the budget has beside those.)
 
     A value that cannot be told is told again until the storage's timeout, and else named in the error. After Ctrl-C
     nothing new is begun and what is under way is waited for; a second one, or SIGTERM, does not wait.
     """
-    terms = Terms.of(how)
+    terms = RunTerms.of(how)
     course = terms.course(study, whole(n_jobs, "n_jobs", least=1))
     crew = Threads(_caller(pull, study), terms.limit)
     with _bar(study, terms.progress) as show, _on_signals(course) as heard:
@@ -111,7 +111,7 @@ async def run_async(study: Study, pull: Callable[..., Awaitable[float]], concurr
     As `run`; a pull that takes too long is cancelled. Cancelling this cancels the pulls under way; their trials stay
     out, for the next run. The log is written in a thread, so that the event loop never waits for a disk.
     """
-    terms = Terms.of(how)
+    terms = RunTerms.of(how)
     course = terms.course(study, whole(concurrency, "concurrency", least=1))
     crew, cancelled = Tasks(_caller(pull, study), terms.limit), False
     with ThreadPoolExecutor(1, "bestarm-study") as pool, _bar(study, terms.progress) as show:

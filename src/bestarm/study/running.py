@@ -15,7 +15,7 @@ from bestarm.errors import BudgetError, InputError, StorageError
 from bestarm.study import results
 from bestarm.study.create import create_study
 from bestarm.study.limits import said
-from bestarm.study.runner import Terms
+from bestarm.study.runner import RunTerms
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
 from bestarm.study.storage.memory import Memory
@@ -53,7 +53,7 @@ def run(
     >>> answer.arm, answer.spent
     ('3', 300.0)
     """
-    how = {key: settings.pop(key) for key in Terms.__dataclass_fields__ if key in settings}
+    how = {key: settings.pop(key) for key in RunTerms.__dataclass_fields__ if key in settings}
     known = signature(create_study).parameters
     for name in settings:
         if name not in known or name in ("study_name", "storage"):
