@@ -96,6 +96,7 @@ def test_a_signal_ends_the_command_with_the_program(bench, number):
     assert running_program.returncode != 0
     assert gone(children)
     assert "0 results kept, 1 trial out; with --log FILE the next run could resume" in said
+    assert said.count(" of 9 spent") == 1
     assert "Traceback" not in said
 
 

@@ -158,6 +158,9 @@ def test_commands_take_a_policy_by_its_path(lab):
     assert json.loads(done.stdout)["arm"] == "b"
     made = run_command("create-study", "s", "--arms", *shown, "--budget", 9, "--storage", "s.jsonl")
     assert "ask -o batch1.csv --allow ownlab" in made.stderr
+    told = json.loads(run_command("policies", "ownlab:Own:width=2", "-f", "json").stdout)
+    assert (told["policy"], told["expression"]) == ("ownlab:Own:width=2", "Own(width=2.0)")
+    assert told["about"] == "a policy of ownlab"
     refused = run_command("run", *shown[:-1], "ownlab:Half", "--budget", 3, "--simulate", "mean")
     assert refused.exit_code == 1
     assert "Half is no policy" in refused.stderr

@@ -14,7 +14,7 @@ from bestarm.models.linear import Linear
 from bestarm.models.means import Means
 from bestarm.policies.named import ENTRIES, Entry, forest, fwg
 from bestarm.spec import changed, equations, expression, settings
-from bestarm.texts import divided, imported, made, value_of
+from bestarm.texts import divided, imported, made, pairs, value_of
 
 __all__ = ["ENTRIES", "MODELS", "Entry", "default_policy", "explained", "fwg", "model", "names", "policy"]
 
@@ -106,10 +106,7 @@ def _with(found: Any, name: str, typed: str, given: dict[str, Any]) -> Any:
 def _typed(part: Any, what: str, typed: str) -> Iterator[tuple[str, Any]]:
     """Give settings of a part, or of the parts within it, as they were typed: `key=value,key=value`."""
     there = settings(part)
-    for pair in filter(None, typed.split(",")):
-        key, equals, text = (word.strip() for word in pair.partition("="))
-        if not equals:
-            raise InputError(f"{what}: a setting is written key=value; given {pair!r}")
+    for key, text in pairs(typed, what):
         like = ":" in text or key in KINDS  # a part takes the place of a part, a number that of a number
         found = [(where, now) for where, now in there if f".{where}".endswith(f".{key}")]
         where = next((where for where, now in found if is_dataclass(now) == like), found[0][0] if found else None)
@@ -165,7 +162,8 @@ def explained(name: str) -> dict[str, str]:
     >>> explained("uniform")["expression"]
     "Elimination(Means(), Uniform(), EvenStages(eta=float('inf')))"
     """
-    chosen, entry = policy(name), ENTRIES[name]
+    chosen = policy_of_text(name)
+    entry = ENTRIES.get(name) or Entry(chosen, f"a policy of {type(chosen).__module__}", "any", "", "")
     numbers = [
         f"{where}={value!r}"
         for where, value in settings(chosen)

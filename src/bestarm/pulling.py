@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +26,7 @@ from bestarm.texts import module as imported
 POSIX = os.name == "posix"
 MOMENT = 1.0  # seconds that a process group has to end after SIGTERM
 KEPT = 1 << 16  # bytes of what a command prints that are kept
+ENDING = ("SIGTERM", "SIGHUP")  # signals
 OURS = ("BESTARM_ID", "BESTARM_ARM", "BESTARM_TRIAL", "BESTARM_STUDY")
 
 _running: set["_Process"] = set()
@@ -223,40 +224,38 @@ def leave(number: int, frame: Any) -> None:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Hold back signals while a command begins: nobody would end one that is not noted down yet."""
-    wanted = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+def signals_to(
+    handler: Callable[[int, Any], Any], names: Iterable[str], wanted: Callable[[Any], bool]
+) -> Iterator[None]:
+    """Let some signals go to another handler inside: those whose own is `wanted`, and in the main thread only."""
+    there = [getattr(signal, name) for name in names if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
-        wanted = []
-    handlers = {number: signal.getsignal(number) for number in wanted if number is not None}
-    ours = {number: handler for number, handler in handlers.items() if callable(handler)}
-    caught: list[int] = []
-    for number in ours:
-        signal.signal(number, lambda number, frame: caught.append(number))
+        there = []
+    before = {number: own for number in there if wanted(own := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in ours.items():
-            signal.signal(number, handler)
+        for number, own in before.items():
+            signal.signal(number, own)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold back signals while a command begins: nobody would end one that is not noted down yet."""
+    caught: list[int] = []
+    try:
+        with signals_to(lambda number, frame: caught.append(number), ("SIGINT", *ENDING), callable):
+            yield
+    finally:
         for number in caught[:1]:
             signal.raise_signal(number)
 
 
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> AbstractContextManager[None]:
     """Let SIGTERM and a closed terminal end this process as Ctrl-C does, so that no command outlives it."""
-    wanted = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    if threading.current_thread() is not threading.main_thread():
-        wanted = []
-    before = {number: signal.getsignal(number) for number in wanted if number is not None}
-    ours = {number: handler for number, handler in before.items() if handler == signal.SIG_DFL}
-    for number in ours:
-        signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number, handler in ours.items():
-            signal.signal(number, handler)
+    return signals_to(leave, ENDING, lambda own: own == signal.SIG_DFL)
 
 
 def function(path: str) -> Callable[[str], Any]:

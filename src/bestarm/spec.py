@@ -179,7 +179,7 @@ def _written(kind: type) -> str:
         return name
     if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise InputError(f"{name} cannot be written down: a frozen dataclass of plain settings is expected")
-    if kind.__module__.startswith("bestarm.") or "." in kind.__qualname__ or kind.__module__ == "__main__":
+    if kind.__module__.startswith("bestarm.") or "." in kind.__qualname__:
         raise InputError(
             f"{kind.__qualname__} of {kind.__module__} cannot be found again; put it into a module of its own"
         )

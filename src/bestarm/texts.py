@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from bestarm.errors import InputError, UnknownNameError
 
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "none", str: "text"}
-TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
+TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def divided(text: str) -> tuple[str, str]:
@@ -38,7 +38,8 @@ def imported(path: str) -> Any:
     try:
         found = module(where)
     except (Exception, SystemExit) as error:  # the module is run by this, and may raise anything
-        raise InputError(f"{path}: {where} cannot be imported: {type(error).__name__}: {error}") from error
+        hint = "; is its package installed, or its folder on PYTHONPATH?" * isinstance(error, ImportError)
+        raise InputError(f"{path}: {where} cannot be imported: {type(error).__name__}: {error}{hint}") from error
     try:
         return getattr(found, name)
     except AttributeError:
@@ -46,56 +47,79 @@ def imported(path: str) -> Any:
         raise UnknownNameError(f"part of {where}", name, there) from None
 
 
+def pairs(typed: str, what: str) -> list[tuple[str, str]]:
+    """Return settings as they were typed, `key=value,key=value`."""
+    found = [pair.partition("=") for pair in typed.split(",") if pair]
+    for key, equals, _ in found:
+        if not equals:
+            raise InputError(f"{what}: a setting is written key=value; given {key!r}")
+    return [(key.strip(), value.strip()) for key, _, value in found]
+
+
+def parameters(make: Callable[..., Any]) -> dict[str, Parameter]:
+    """Return the parameters of a class or a function by name, each annotation as a type, else that of its default."""
+    try:
+        hints = get_type_hints(make.__init__ if isinstance(make, type) else make)  # type: ignore[misc]
+    except (NameError, TypeError):  # names that its module does not have, or a partial function
+        hints = {}
+    known = dict[str, Parameter]()
+    for name, one in signature(make).parameters.items():
+        hint = hints.get(name, one.annotation)
+        if hint is Parameter.empty or isinstance(hint, str):
+            hint = Any if one.default in (Parameter.empty, None) else type(one.default)
+        known[name] = one.replace(annotation=hint)
+    return known
+
+
 def made(make: type, what: str, typed: str, settings: Mapping[str, Any], part: Any) -> Any:
     """Return a part of class `make`, its settings as `typed`, and else `settings` as they are.
 
     A text becomes what the annotation of its setting says; `part(key, text)` returns the part that one names.
     """
-    known = {one.name: one for one in signature(make).parameters.values() if one.kind is not Parameter.VAR_KEYWORD}
-    pairs = [pair.partition("=") for pair in typed.split(",") if pair]
-    wrong = [key for key, equals, _ in pairs if not equals]
-    if wrong:
-        raise InputError(f"{what}: a setting is written key=value; given {wrong[0]!r}")
-    texts = {key.strip(): value.strip() for key, _, value in pairs}
+    known = {name: one for name, one in parameters(make).items() if one.kind is not Parameter.VAR_KEYWORD}
+    texts = dict(pairs(typed, what))
     for key in (*texts, *settings):
         if key not in known:
             raise InputError(f"{what} has no setting {key!r}; it has {', '.join(sorted(known)) or 'none'}")
     left = [k for k, one in known.items() if one.default is Parameter.empty and k not in {*texts, *settings}]
     if left:
         raise InputError(f"{what} needs settings: {','.join(f'{key}=...' for key in left)}")
-    hints = _hints(make)
-    values = {key: _value(text, hints.get(key, Any), f"{what}: {key}", key, part) for key, text in texts.items()}
+    values = {key: _value(text, known[key].annotation, f"{what}: {key}", key, part) for key, text in texts.items()}
     try:
         return make(**{**settings, **values})
     except (TypeError, ValueError) as error:
         raise error if isinstance(error, InputError) else InputError(f"{what}: {error}") from error
 
 
+def settled(known: Mapping[str, Parameter], given: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return `given`, texts or values, as the parameters say; what is not `known` is refused."""
+    for name in given:
+        if name not in known:
+            raise InputError(f"{what} has no parameter {name!r}; it has {', '.join(known) or 'none'}")
+    asked = {name: (value, known[name].annotation, f"parameter {name} of {what}") for name, value in given.items()}
+    return {name: _value(*one, name, lambda key, value: value) for name, one in asked.items()}
+
+
 def value_of(make: type, key: str, text: str, what: str, part: Callable[[str, str], Any]) -> Any:
     """Return a text as what the setting `key` of a part of class `make` takes."""
-    return _value(text, _hints(make).get(key, Any), what, key, part)
+    known = parameters(make)
+    return _value(text, known[key].annotation if key in known else Any, what, key, part)
 
 
-def _hints(make: type) -> dict[str, Any]:
-    """Return the annotations of settings; none where they cannot be understood."""
-    try:
-        return get_type_hints(make.__init__)  # type: ignore[misc]
-    except (NameError, TypeError):
-        return {}
-
-
-def _value(text: str, hint: Any, what: str, key: str, part: Callable[[str, str], Any]) -> Any:
-    """Return a text as what an annotation says, or as a part where it is nothing plain."""
+def _value(value: Any, hint: Any, what: str, key: str, part: Callable[[str, Any], Any]) -> Any:
+    """Return a value, a text perhaps, as what an annotation says, or as a part where it is nothing plain."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if hint is Any and not isinstance(value, str):
+        return value
     for kind in sorted(kinds, key=lambda kind: kind is str):
         try:
-            return converted(text, kind)
+            return converted(str(value), kind)
         except ValueError:
             pass
     if any(kind not in WORDS and get_origin(kind) is not Literal for kind in kinds):
-        return part(key, text)
+        return part(key, value)
     words = [WORDS.get(kind) or " or ".join(map(repr, get_args(kind))) for kind in kinds]
-    raise InputError(f"{what} must be {' or '.join(words)}; given {text!r}")
+    raise InputError(f"{what} must be {' or '.join(words)}; given {value!r}")
 
 
 def converted(text: str, kind: Any) -> Any:
@@ -107,7 +131,7 @@ def converted(text: str, kind: Any) -> Any:
     if get_origin(kind) is Literal:
         return {str(one): one for one in get_args(kind)}[text] if text in map(str, get_args(kind)) else _refuse(text)
     if kind is Any:
-        for plain in (NoneType, bool, int, float):
+        for plain in (NoneType, int, float, bool):
             try:
                 return converted(text, plain)
             except ValueError:
@@ -118,7 +142,8 @@ def converted(text: str, kind: Any) -> Any:
     if kind is NoneType:
         return None if text.lower() == "none" else _refuse(text)
     if kind in (int, float) and "_" not in text:
-        return kind(text)
+        number = float(text)
+        return number if kind is float else int(number) if number.is_integer() else _refuse(text)
     return text if kind is str else _refuse(text)
 
 

@@ -140,11 +140,11 @@ def test_names_tell_policies_apart():
         (Shares, r"Shares is the class of a policy, not a policy: make one, Shares\(\)"),
         (object(), "object is no policy: it has no start, ask, tell, recommend"),
         (Holding(), r"Holding cannot be told from its repr.*give it a name: \{'mine': policy\}"),
-        (f"{HERE}:Shares:part=x", "setting part of policy .* must be a number; given 'x'"),
-        (f"{HERE}:Shares:parts=1", "has no setting 'parts'; it has part, least"),
+        (f"{HERE}:Shares:part=x", "policy .*: part must be a number; given 'x'"),
+        (f"{HERE}:Shares:parts=1", "has no setting 'parts'; it has least, part"),
         (f"{HERE}:Shares:part", "written key=value; given 'part'"),
-        (f"{HERE}:HERE:part=1", "HERE is a value; only a class takes settings"),
-        (f"{HERE}:Nobody", "there is no 'Nobody' in"),
+        (f"{HERE}:HERE:part=1", "str is no policy"),
+        (f"{HERE}:Nobody", "unknown part of .* 'Nobody'"),
         ("nowhere.at.all:Nobody", "nowhere.at.all cannot be imported.*PYTHONPATH"),
     ],
 )
@@ -270,7 +270,7 @@ def test_worlds_made_at_once_or_one_by_one_are_bandits_again():
         (many, {"gp": 1}, "has no parameter 'gp'; it has arms, gap, binary"),
         (lambda: 3, {}, "a function at the top of its module is expected"),
         ("nowhere:at_all", {}, "nowhere cannot be imported"),
-        (f"{HERE}:nothing", {}, "there is no 'nothing'"),
+        (f"{HERE}:nothing", {}, "unknown part of .* 'nothing'"),
     ],
 )
 def test_what_is_no_instance_is_said(given, params, says):

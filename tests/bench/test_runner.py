@@ -139,7 +139,7 @@ def test_unknown_names_get_the_nearest():
         bench.instance("adaptve")
     with pytest.raises(UnknownNameError, match="gse-lin-fwg"):
         bench.grid([bench.instance("adaptive")], ["gse-lin-fgw"], 100)
-    with pytest.raises(InputError, match="key=number"):
+    with pytest.raises(InputError, match="key=value"):
         bench.PolicyRef.parse("gse-lin:eta")
     with pytest.raises(InputError, match="unknown engine"):
         bench.run(small(), replications=5, engine="spark")

@@ -140,7 +140,20 @@ def test_the_log_of_a_run_is_a_study(table, tmp_path):
     assert {key: best[key] for key in ("arm", "value", "low", "p_best", "spent")}.items() <= answer.items()
     again = run(table, "--budget", 12, "--simulate", "mean", "--noise-variance", 1, "--log", log, "-f", "json")
     assert json.loads(again.stdout) == answer
-    assert call("amend", "T0001", 7, "--why", "typed wrongly", "--storage", log).exit_code == 0
+    assert call("exclude", "T0001", "--why", "typed wrongly", "--storage", log).exit_code == 0
+
+
+def test_a_reward_of_a_run_can_be_put_right_where_it_was_told_alone(table, tmp_path):
+    given = ("--budget", 12, "--simulate", "mean", "--noise-variance", 1, "--seed", 3, "--log")
+    amended = {}
+    for policy in ("lingape", "uniform"):
+        log = tmp_path / f"{policy}.jsonl"
+        assert run(table, *given, log, "--policy", policy).exit_code == 0
+        amended[policy] = call("amend", "T0001", 7, "--why", "typed wrongly", "--storage", log)
+    assert amended["lingape"].exit_code == 0
+    assert amended["uniform"].exit_code == 1
+    assert "trial T0001 stands for 2 rewards told as one sum" in amended["uniform"].stderr
+    assert "exclude it, and measure again what is needed" in amended["uniform"].stderr
 
 
 def test_a_simulated_run_that_is_stopped_goes_on_to_the_same_numbers(table, tmp_path):

@@ -374,7 +374,7 @@ def test_the_doctor_says_what_is_wrong(assay, call, tmp_path):
     journal.write_bytes(whole + b'{"study":"j","rec')
     cut = call("doctor", *place)
     assert cut.exit_code == 0  # cut short by a crash, so never confirmed
-    assert "fine   j.jsonl: line 2, at byte" in " ".join(cut.stdout.split(" ")).replace(str(tmp_path) + "/", "")
+    assert "note   j.jsonl: line 2, at byte" in " ".join(cut.stdout.split(" ")).replace(str(tmp_path) + "/", "")
     record = json.loads(whole)["record"] | {"version": 9}
     journal.write_bytes(written("j", 0, json.dumps(record)))
     newer = call("doctor", *place)

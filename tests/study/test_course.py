@@ -187,7 +187,7 @@ def test_an_outage_in_which_nothing_came_back_ends_with_its_own_error():
 def test_an_error_that_time_cannot_mend_is_not_waited_for():
     run = Run()
     first, second = run.step()
-    run.study.record = lambda make: (_ for _ in ()).throw(RuntimeError("a defect"))
+    run.study.write = lambda make: (_ for _ in ()).throw(RuntimeError("a defect"))
     run.give(first, 1.0)
     run.give(second, 2.0)
     run.step()

@@ -11,7 +11,7 @@ import pytest
 
 from bestarm.errors import InputError, StorageError
 from bestarm.study import Study, load_study, open_storage
-from bestarm.study.results import locate, result_of
+from bestarm.study.naming import locate, result_of
 
 GOLDEN = Path(__file__).parent / "golden"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((GOLDEN / "v1" / "expected.json").read_text())

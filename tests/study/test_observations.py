@@ -72,10 +72,35 @@ def test_a_summary_the_model_cannot_have_produced_is_refused():
         fresh(model="poisson").tell(arm="1", mean=0.33, n=10)
 
 
-def test_a_trial_is_of_one_reward_and_extras_may_be_refused():
+def test_a_summary_is_of_one_trial_and_extras_may_be_refused():
     study = fresh(extra=False)
     batch = study.ask()
-    with pytest.raises(InputError, match="a trial is of one reward"):
-        study.tell(batch.trials[0], mean=1.0, sd=0.1, n=5)
+    with pytest.raises(InputError, match="n, mean and sd are of one trial, or of an arm's extra rewards"):
+        study.tell(batch, mean=1.0, sd=0.1, n=5)
+    with pytest.raises(InputError, match="n, mean and sd are of one trial"):
+        study.tell(batch.trials[0], 1.0, n=5)
+    with pytest.raises(InputError, match="trial T0001: sd is needed"):
+        study.tell(batch.trials[0], mean=1.0, n=5)
     with pytest.raises(InputError, match="takes no extra results"):
         study.tell(arm="1", mean=1.0, sd=0.1, n=5)
+
+
+@pytest.mark.parametrize("policy", ["auto", "gse-log-fwg", "sequential-halving", "gp-thompson", "linucb-azizi2021"])
+def test_a_trial_of_several_rewards_is_one_pull_of_the_budget(policy, rng, tmp_path):
+    study = fresh(tmp_path / "a.journal", policy=policy)
+    told = np.zeros((3, 2))
+    while batch := study.ask():
+        for trial in batch:
+            won = int(rng.binomial(20, 0.2 + 0.2 * int(trial.arm)))
+            told[int(trial.arm) - 1] += 20, won
+            assert study.tell(trial, successes=won, n=20) == 20
+            assert study.tell(trial.id, successes=won, n=20) == 0
+    assert study.spent >= 24  # halving leaves some
+    assert study.best_arm == "3"
+    assert not study.state.troubles
+    assert np.array_equal(load_study("these", tmp_path / "a.journal").state.known().counts, told[:, 0])
+    assert np.array_equal(study.state.known().sums, told[:, 1])
+    with pytest.raises(InputError, match=r"trial T0001 of arm .* is .* in the log"):
+        study.tell("T0001", successes=0, n=19)
+    study.amend("T0001", 20)
+    assert study.state.results[1].sum == 20

@@ -223,3 +223,79 @@ def test_rewards_drawn_in_advance_are_a_world_too():
     assert 50 < told == known.counts.sum()
     at = known.counts.astype(int)
     np.testing.assert_allclose(known.sums, np.take_along_axis(tape.sums, at[:, None], axis=-1)[:, 0], atol=1e-12)
+
+
+SCRIPT = """
+from dataclasses import dataclass
+import numpy as np
+import bestarm as ba
+
+
+@dataclass(frozen=True)
+class Mine:
+    times: int = 2
+
+    def start(self, problem): return problem, None
+    def ask(self, state, rng):
+        every = np.arange(state[0].arms)
+        return None if state[1] is not None else ba.Pulls(every, np.full_like(every, self.times))
+    def tell(self, state, pulls, totals): return state[0], totals.sums
+    def recommend(self, state): return int(np.argmax(state[1]))
+
+
+rewards = {"1": 0.0, "2": 5.0, "3": 1.0}
+print(ba.run([[1.0], [2.0], [3.0]], 9, rewards.__getitem__, Mine(), seed=1).arm)
+try:
+    ba.run([[1.0], [2.0], [3.0]], 9, rewards.__getitem__, Mine(), seed=1, log="mine.jsonl")
+except ba.BestArmError as error:
+    print(error)
+"""
+
+
+def test_a_policy_of_a_script_runs_in_memory_and_is_refused_with_a_log(folder):
+    (folder / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "2"
+    assert second.startswith(
+        "Mine is, or has a part, of this script or notebook, where mine.jsonl cannot find it again"
+    )
+    assert not (folder / "mine.jsonl").exists()
+
+
+def test_a_setting_that_run_does_not_have_names_the_right_call():
+    for name, way in (("id", "read={'id': ...}"), ("storage", "log="), ("minimize", "direction='minimize'")):
+        with pytest.raises(InputError, match=f"run has no setting '{name}'") as error:
+            bestarm.run(X, 12, WORLD, **{name: "code"})
+        assert way in str(error.value)
+    with pytest.raises(InputError, match="unknown setting of a run 'retry'; the nearest are retry_on, retries"):
+        create_study(X, 12).run(lambda arm: 1.0, retry=3)
+
+
+def test_a_stack_of_worlds_is_refused():
+    stack = Bandit(np.stack([X] * 4), np.stack([WORLD.means] * 4), WORLD.noise)
+    with pytest.raises(InputError, match=r"one world is expected.*given a stack of shape \(4, 4, 2\)"):
+        bestarm.run(X, 12, stack, noise_variance=0.1)
+
+
+def test_a_log_whose_budget_was_raised_is_not_gone_on_with_by_the_first_number(folder):
+    assert run().exit_code == 0
+    raised = CliRunner().invoke(main, ["raise-budget", "24", "--storage", "run.jsonl"])
+    assert raised.exit_code == 0
+    done = run()
+    assert done.exit_code == 1
+    assert "the budget of run.jsonl was raised to 24; given 12" in done.stderr
+    assert calls(folder) == 12
+    assert run("--budget", 24).exit_code == 0
+    assert calls(folder) == 24
+
+
+def test_a_log_begun_with_ones_own_policy_is_gone_on_with_by_naming_it(folder):
+    (folder / "ownpart.py").write_text(SCRIPT.partition("rewards =")[0])
+    first = run("--policy", "ownpart:Mine")
+    assert first.exit_code == 0, first.output
+    other = run("--policy", "uniform")
+    assert other.exit_code == 1
+    assert "its policy is Mine, not uniform" in other.stderr
+    assert run("--policy", "ownpart:Mine").exit_code == 0

@@ -9,7 +9,7 @@ import numpy as np
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson
 from bestarm.core import Array, Pulls, Totals
 from bestarm.errors import InputError
-from bestarm.simulate.settings import parameters
+from bestarm.texts import parameters
 
 NEEDED = ("features", "noise_variance", "pull")
 PULLS = 10_000  # of each arm, for the means of a world that does not tell them

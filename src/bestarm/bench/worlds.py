@@ -14,8 +14,8 @@ from bestarm import datasets, instances, plugins
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Recorded
 from bestarm.bench import own
 from bestarm.errors import InputError, UnknownNameError
-from bestarm.simulate.settings import loaded, parameters, settled
 from bestarm.tables.arms import Arms
+from bestarm.texts import imported, parameters, settled
 
 NOISES = ("normal", "uneven", "heavy")
 SHORT = {"K": "arms", "d": "dimension", "Delta": "gap", "variance": "noise_variance"}
@@ -255,13 +255,13 @@ def instance(world: str | Callable[..., Any], params: Mapping[str, Any] | None =
     else:
         name, kind = _own(world)
         given, known = {**(params or {}), **more}, kind.settings
-    settings = settled(known, given, f"instance {name!r}", "parameter")
+    settings = settled(known, given, f"instance {name!r}")
     return Instance(name, tuple(sorted(settings.items())), kind)
 
 
 def _own(world: str | Callable[..., Any]) -> tuple[str, OwnFunction]:
     """Return a function of one's own with the name it is written down by."""
-    function = loaded(world, "instance") if isinstance(world, str) else world
+    function = imported(world) if isinstance(world, str) else world
     name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '<nameless>')}"
     if not callable(function) or "<" in name:
         raise InputError(

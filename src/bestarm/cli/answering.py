@@ -10,7 +10,7 @@ import click
 
 from bestarm.answer.answer import Answer
 from bestarm.cli.app import FORMAT, main, print_answer, say
-from bestarm.cli.options import accounted, cause, counted, of_study, spent, typed
+from bestarm.cli.options import PULLING, accounted, cause, counted, of_study, options, spent, typed
 from bestarm.errors import InputError, PullError, RewardError, StorageError
 from bestarm.study import Study
 from bestarm.study.doctor import set_aside
@@ -46,16 +46,7 @@ def report(study: Study, output: str) -> None:
 
 
 @main.command("run-study")
-@click.option(
-    "--pull",
-    metavar="'CMD {id}'|MODULE:FUNCTION",
-    required=True,
-    help="How to observe an arm: a command that prints one number, or a Python function of the arm's id. The id is a "
-    "word {id} of the command, or the command reads BESTARM_ID from its environment.",
-)
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Pulls at a time.")
-@click.option("--retries", type=click.IntRange(min=0), default=2, help="How often a failed pull is tried again.")
-@click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull.")
+@options(*PULLING)
 @click.option("--timeout", "old_timeout", type=float, hidden=True)
 @click.option("--per-second", type=float, metavar="N", help="Pulls begun in a second, at most.")
 @click.option(
@@ -66,12 +57,14 @@ def report(study: Study, output: str) -> None:
 )
 @of_study
 def run_study(
-    study: Study, pull: str, jobs: int, pull_timeout: float | None, old_timeout: float | None, **how: Any
+    study: Study, pull: str | None, jobs: int, pull_timeout: float | None, old_timeout: float | None, **how: Any
 ) -> None:  # fmt: skip
     """Make a study's observations, resuming where it stopped: `bestarm run-study --pull './measure {id}' --jobs 4`.
 
     Every value is kept as soon as it is there. Ctrl-C waits for the pulls under way, a second one does not.
     """
+    if pull is None:
+        raise click.UsageError("Missing option '--pull'.")
     timeout = old_timeout if pull_timeout is None else pull_timeout
     given = {key: value for key, value in how.items() if value is not None}
     with accounted(study, "run again to go on", PullError, RewardError, StorageError):

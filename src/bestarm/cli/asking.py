@@ -13,10 +13,12 @@ from bestarm.cli.options import (
     WHY,
     Output,
     accounted,
+    correction,
     counted,
     finished_by_hand,
     named,
     of_study,
+    options,
     read_bytes,
     say_undo,
     spent,
@@ -25,10 +27,12 @@ from bestarm.cli.options import (
 from bestarm.study import Batch, Study
 from bestarm.study.corrections import label
 from bestarm.study.files import Contradiction, Received, batch_bytes, import_file, spreadsheet_note, tell_file
-from bestarm.study.results import Difference, locate
+from bestarm.study.naming import locate
+from bestarm.study.results import Difference, failing
 from bestarm.study.trials import id_of
 
-OPTIONS = (
+OF_RESULTS = options(
+    click.argument("results_file", metavar="RESULTS.csv"),
     click.option("--correct", is_flag=True, help="Where the file contradicts the log, the file holds: a correction."),
     click.option("--readings", type=click.Choice(["mean"]), help="Several rows of one trial are readings to average."),
     click.option("--cumulative", is_flag=True, help="Rows by arm are all results so far: what is new counts."),
@@ -37,13 +41,6 @@ OPTIONS = (
     click.option("--source", metavar="NAME", help="Who or what measured; the file's name otherwise."),
     WHY,
 )
-
-
-def _of_results(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the argument and the options of a file of results."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return click.argument("results_file", metavar="RESULTS.csv")(command)
 
 
 @main.command()
@@ -108,7 +105,7 @@ def _say_why_nothing(study: Study, pending: bool) -> None:
 
 
 @main.command()
-@_of_results
+@OF_RESULTS
 @FORMAT
 @of_study
 def tell(study: Study, results_file: str, style: str, **how: Any) -> None:
@@ -122,7 +119,7 @@ def tell(study: Study, results_file: str, style: str, **how: Any) -> None:
 
 
 @main.command("import")
-@_of_results
+@OF_RESULTS
 @FORMAT
 @of_study
 def import_(study: Study, results_file: str, style: str, **how: Any) -> None:
@@ -178,31 +175,27 @@ def fail(study: Study, trials: tuple[str, ...], why: str, refund: bool | None, s
     wanted = named(study.sync(), trials)
     known = [one for one in (locate(study.state, trial) for trial in wanted) if one in study.state.results]
     before = len(study.state.failures)
-    study.record(lambda state: ((), [study.failure(state, trial, why, refund) for trial in wanted]), source)
+    study.write(lambda state: failing(state, [(trial, why) for trial in wanted], refund), source)
     say(*(f"{label(one)} has a result, so it has not failed; exclude puts a wrong one right" for one in known))
     say(f"{counted(len(study.state.failures) - before, 'trial')} failed; {_standing(study)}")
 
 
 @main.command("hand-back")
 @click.argument("trials", metavar="TRIAL...", nargs=-1, required=True)
-@WHY
-@WHO
-@of_study
-def hand_back(study: Study, trials: tuple[str, ...], why: str, source: str | None) -> None:
+@correction()
+def hand_back(study: Study, trials: tuple[str, ...], said: dict[str, Any]) -> None:
     """Give trials back that were asked by mistake and not measured: `bestarm hand-back T0097-T0192`.
 
     Their price comes back. `ask` hands their arms out again, as new trials, if their round still lasts.
     """
     before = len(study.sync().handed_back)
-    study.hand_back(named(study.state, trials), why=why, source=source)
+    study.hand_back(named(study.state, trials), **said)
     say(f"{counted(len(study.state.handed_back) - before, 'trial')} handed back; {_standing(study)}")
 
 
 @main.command("close-round")
-@WHY
-@WHO
-@of_study
-def close_round(study: Study, why: str, source: str | None) -> None:
+@correction()
+def close_round(study: Study, said: dict[str, Any]) -> None:
     """Go on without the answers that are still out: `bestarm close-round --why "plate 3 is lost"`.
 
     If they come all the same they are kept and count in the answer.
@@ -211,7 +204,7 @@ def close_round(study: Study, why: str, source: str | None) -> None:
     if study.state.round is None:
         say(f"no round is open; {_standing(study)}")
         return
-    study.close_round(why=why, source=source)
+    study.close_round(**said)
     say(f"the round is closed without {counted(out, 'answer')}; {_standing(study)}")
 
 

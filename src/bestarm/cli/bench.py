@@ -5,6 +5,7 @@ import os
 import sys
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -70,85 +71,71 @@ def instances(style: str) -> None:
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Keep results here and resume from it."
 )
 @FORMAT
-def bench(
-    world: str | None,
-    file: str | None,
-    settings: tuple[str, ...],
-    budget: int | None,
-    budget_per_arm: float | None,
-    policies: tuple[str, ...],
-    suite_name: str | None,
-    judge: str,
-    replications: int,
-    seed: int,
-    jobs: int,
-    engine: str | None,
-    against: str | None,
-    output: Path | None,
-    style: str,
-    **more: Any,
-) -> None:
+def bench(**options: Any) -> None:
     """Measure policies: `bestarm bench adaptive --set K=8,16 --budget-per-arm 20 --policy gse-lin-fwg`.
 
     INSTANCE is one of `bestarm instances`, or a function of your own, `package.module:function`.
     Or judge one against the others on a fixed list of instances: `bestarm bench --suite default --judge gse-lin-fwg`.
     """
     importable_here()
-    ctx = click.get_current_context()
-    given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    if suite_name is not None:
-        for name in given - SUITE_OPTIONS:
-            shown = {"world": "INSTANCE", "file": "FILE", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
-            raise click.UsageError(f"{shown} cannot be given with --suite, whose instances and budgets are fixed")
-        chosen = (replications if "replications" in given else 2000, seed if "seed" in given else None)
-        _suite(suite_name, judge, policies, *chosen, jobs, engine, output, style)
+    asked, ctx = SimpleNamespace(**options), click.get_current_context()
+    given = {name for name in options if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if asked.suite_name is not None:
+        _suite(asked, given)
         return
-    if world is None:
+    if asked.world is None:
         raise click.UsageError("name an INSTANCE (`bestarm instances` lists them), or a --suite")
-    if not policies:
+    if not asked.policies:
         raise click.UsageError("name at least one --policy")
     if "judge" in given:
         raise click.UsageError("--judge is for --suite; name policies by --policy")
-    if (budget is None) == (budget_per_arm is None):
+    if (asked.budget is None) == (asked.budget_per_arm is None):
         raise click.UsageError("give either --budget or --budget-per-arm")
-    fixed = {key: value for key, value in {"file": file, **more}.items() if value not in (None, False)}
-    cells = grid(_instances(world, settings, fixed), policies, budget, budget_per_arm)
-    results = run_grid(cells, replications, seed, jobs, output, engine, progress=sys.stderr.isatty())
-    report(results, against, output, style)
+    fixed = {key: options[key] for key in FIXED if options[key] not in (None, False)}
+    cells = grid(_instances(asked.world, asked.settings, fixed), asked.policies, asked.budget, asked.budget_per_arm)
+    results = run_grid(
+        cells, asked.replications, asked.seed, asked.jobs, asked.output, asked.engine, progress=sys.stderr.isatty()
+    )
+    report(results, asked.against, asked.output, asked.style)
 
 
+FIXED = ("file", "draw", "mean", "noise_variance", "bernoulli", "scale", "arm", "value", "minimize", "skip")
 SUITE_OPTIONS = {"suite_name", "judge", "policies", "replications", "seed", "jobs", "engine", "output", "style"}
 
 
-def _suite(
-    name: str,
-    judge: str,
-    policies: tuple[str, ...],
-    replications: int,
-    seed: int | None,
-    jobs: int,
-    engine: str | None,
-    output: Path | None,
-    style: str,
-) -> None:
+def _suite(asked: Any, given: set[str]) -> None:
     """Judge a policy on a suite; print the contests and the summary, and keep them with a figure."""
     from bestarm.bench import race
     from bestarm.bench import verdict as verdicts
     from bestarm.bench.suite import load
 
+    for name in given - SUITE_OPTIONS:
+        shown = {"world": "INSTANCE", "file": "FILE", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
+        raise click.UsageError(f"{shown} cannot be given with --suite, whose instances and budgets are fixed")
     verdict = race.judge(
-        load(name), judge, policies or None, replications, jobs, output, engine, sys.stderr.isatty(), seed
-    )
-    summary, left_out = verdict.summary(), verdict.not_run()
-    if output is not None:
-        paths = verdicts.write(verdict, output)
+        load(asked.suite_name), asked.judge, asked.policies or None,
+        asked.replications if "replications" in given else 2000, asked.jobs, asked.output, asked.engine,
+        sys.stderr.isatty(), asked.seed if "seed" in given else None,
+    )  # fmt: skip
+    if asked.output is not None:
+        paths = verdicts.write(verdict, asked.output)
         if verdict.rows:
             from bestarm.bench.figures import draw_suite
 
-            paths.append(output / "distance.png")
+            paths.append(asked.output / "distance.png")
             title = f"{verdict.judge} on the suite {verdict.suite.name}; up to {verdict.replications} replications"
             draw_suite(verdict.rows, title).savefig(paths[-1], dpi=150)
         say("written: " + ", ".join(str(path) for path in paths))
+    _print_verdict(verdict, asked.style)
+    failed = sum(verdict.judge in outcome.failed for outcome in verdict.outcomes)
+    if failed:
+        raise BestArmError(
+            f"{verdict.judge} failed in {failed} of {len(verdict.outcomes)} contests; the reasons are above"
+        )
+
+
+def _print_verdict(verdict: Any, style: str) -> None:
+    summary, left_out = verdict.summary(), verdict.not_run()
     if style == "json":
         click.echo(json.dumps(plain({"contests": verdict.rows, "summary": summary, "not_run": left_out}), indent=1))
     elif style == "csv":
@@ -161,11 +148,6 @@ def _suite(
         print_table([{key: _short(value) for key, value in row.items()} for row in summary], "table")
     for row in left_out:
         say(f"not run, {row['contests']}x: {row['what']}: {row['why']}")
-    failed = sum(verdict.judge in outcome.failed for outcome in verdict.outcomes)
-    if failed:
-        raise BestArmError(
-            f"{verdict.judge} failed in {failed} of {len(verdict.outcomes)} contests; the reasons are above"
-        )
 
 
 def importable_here() -> None:
@@ -210,7 +192,7 @@ def _short(value: Any) -> Any:
 @click.option("--replications", type=COUNT, default=1000, help="Runs of each cell.")
 @click.option("--quick", is_flag=True, help="100 replications of fewer cells: minutes instead of an hour.")
 @click.option("--seed", type=click.IntRange(min=0), default=2106, help="Seed of everything random.")
-@click.option("--jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
+@click.option("--jobs", "n_jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
 @click.option("--engine", help="dask, ray, dask://HOST:PORT or ray://HOST:PORT; local processes otherwise.")
 @click.option("--data", help="The motor table, or a folder that has it; BESTARM_DATA otherwise.")
 @click.option(
@@ -220,21 +202,10 @@ def _short(value: Any) -> Any:
     default="results/reproduction",
     help="Folder for results, figures and the report; results there are resumed.",
 )
-def reproduce(
-    names: tuple[str, ...],
-    replications: int,
-    quick: bool,
-    seed: int,
-    jobs: int,
-    engine: str | None,
-    data: str | None,
-    output: Path,
-) -> None:
+def reproduce(quick: bool, replications: int, names: tuple[str, ...], **how: Any) -> None:
     """Run every experiment of the paper, draw its figures, and say which of its claims hold."""
     from bestarm.bench.reproduce import reproduce as run_all
 
-    done = run_all(
-        names, 100 if quick else replications, quick, seed, jobs, engine, data, output, progress=sys.stderr.isatty()
-    )
+    done = run_all(names, 100 if quick else replications, quick, progress=sys.stderr.isatty(), **how)
     say(f"report: {done.page} and {done.text}")
     print_table([{"verdict": claim.verdict, "claim": claim.sentence} for claim in done.claims], "table")

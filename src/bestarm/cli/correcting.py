@@ -1,21 +1,20 @@
 """To put right what was told or asked: trials, amend, exclude, restore, withdraw, undo, finish, and what is like it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from bestarm.cli.app import main, say, table_text
 from bestarm.cli.options import (
     REASON,
-    WHO,
-    WHY,
     Output,
+    correction,
     counted,
     finished_by_hand,
     named,
     number,
     of_study,
-    say_undo,
     spent,
     typed,
 )  # fmt: skip
@@ -23,11 +22,12 @@ from bestarm.errors import InputError
 from bestarm.study import Study
 from bestarm.study.candidates import more_arms
 from bestarm.study.corrections import label
-from bestarm.study.results import result_of
+from bestarm.study.naming import result_of
 from bestarm.study.sheets import timed
 from bestarm.study.table import COLUMNS
 from bestarm.study.trials import number_of
 
+Said = dict[str, Any]  # who says so, and why
 NUMBERS = {"ignore_unknown_options": True}  # -1.5 is a value, not options
 
 
@@ -57,21 +57,18 @@ def trials(study: Study, style: str | None, out: str) -> None:
 @main.command(context_settings=NUMBERS)
 @click.argument("trial")
 @click.argument("value", callback=number)
-@REASON
-@WHO
-@of_study
-def amend(study: Study, trial: str, value: float, why: str, source: str | None) -> None:
+@correction(REASON)
+def amend(study: Study, trial: str, value: float, said: Said) -> None:
     """Let another value hold for a result: `bestarm amend T0004 5.1 --why "decimal point"`.
 
     The first value stays in the log. Of several 0/1 results told as a sum, the value is the number of successes.
     """
-    old, before = result_of(study.sync(), trial), set(study.state.changes)
-    study.amend(trial, value, why=why, source=source)
+    old = result_of(study.sync(), trial)
+    study.amend(trial, value, **said)
     if old.sum == value:
         say(f"{label(old.name)} of arm {study.state.ids[old.arm]!r} is {value:.10g} already")
         return
     say(f"{label(old.name)} of arm {study.state.ids[old.arm]!r} is {value:.10g} now, it was {old.sum:.10g}")
-    say_undo(study, before)
 
 
 @main.command()
@@ -80,68 +77,53 @@ def amend(study: Study, trial: str, value: float, why: str, source: str | None) 
 @click.option("--source", "by", metavar="NAME", help="All results from this source.")
 @click.option("--since", metavar="TIME", help="All results told since then, such as 2026-05-01T09:30+02:00.")
 @click.option("--again", is_flag=True, help="Measure them again: what they cost comes back to the budget.")
-@REASON
-@click.option("--who", "source", metavar="NAME", help="Who says so, kept in the log.")
-@of_study
-def exclude(
-    study: Study, trials: tuple[str, ...], arm: str | None, by: str | None, since: str | None, again: bool, why: str,
-    source: str | None,
-) -> None:  # fmt: skip
+@correction(REASON, click.option("--who", "source", metavar="NAME", help="Who says so, kept in the log."))
+def exclude(study: Study, trials: tuple[str, ...], again: bool, said: Said, **chosen: Any) -> None:
     """Let results not count: `bestarm exclude T0004 T0007 --why "wrong buffer"`.
 
     They are named (T0003-T0008 stands for those of the six that have a result), or chosen by arm, source and time
     together. Their pulls stay spent and are not asked again, unless with --again.
     """
-    wanted, before = _with_results(study, trials), set(study.state.changes)
-    count = study.exclude(wanted, arm=arm, by=by, since=since, again=again, why=why, source=source)
+    wanted = _with_results(study, trials)
+    count = study.exclude(wanted, again=again, **chosen, **said)
     say(f"{counted(count, 'result')} excluded; {int(study.state.total)} count, {spent(study)}")
     if count and again:
         say(
             "what they cost came back; where their round still lasts, their arms are asked again; restore takes them in"
         )
-    else:
-        say_undo(study, before)
 
 
 @main.command()
 @click.argument("trials", metavar="TRIAL...", nargs=-1, required=True)
-@WHY
-@WHO
-@of_study
-def restore(study: Study, trials: tuple[str, ...], why: str, source: str | None) -> None:
+@correction()
+def restore(study: Study, trials: tuple[str, ...], said: Said) -> None:
     """Let excluded results count again: `bestarm restore T0004`."""
-    wanted, before = _with_results(study, trials), set(study.state.changes)
-    count = study.restore(wanted, why=why, source=source)
+    wanted = _with_results(study, trials)
+    count = study.restore(wanted, **said)
     say(f"{counted(count, 'result')} restored; {int(study.state.total)} count")
-    say_undo(study, before)
 
 
 @main.command()
 @click.argument("arm")
-@REASON
-@WHO
-@of_study
-def withdraw(study: Study, arm: str, why: str, source: str | None) -> None:
+@correction(REASON)
+def withdraw(study: Study, arm: str, said: Said) -> None:
     """Take an arm out of the race: `bestarm withdraw gel7 --why "cannot be made"`.
 
     The policy starts anew on the others with what is left of the budget; what was told of the arm is kept.
     """
-    there, before, out = arm in study.arms, set(study.state.changes), study.state.open_trials()
-    study.withdraw(arm, why=why, source=source)
+    there, out = arm in study.arms, study.state.open_trials()
+    study.withdraw(arm, **said)
     say(f"arm {arm!r} is withdrawn{'' if there else ' already'}; {_racing(study)}")
     _say_late(study, out)
-    say_undo(study, before)
 
 
 @main.command()
 @click.argument("record", type=click.IntRange(min=0), required=False)
-@WHY
-@WHO
-@of_study
-def undo(study: Study, record: int | None, why: str, source: str | None) -> None:
+@correction()
+def undo(study: Study, record: int | None, said: Said) -> None:
     """Take back the last withdrawal, correction or finish, or the one of a RECORD: `bestarm undo`."""
     out = study.sync().open_trials()
-    number = study.undo(record, why=why, source=source)
+    number = study.undo(record, **said)
     change, results = study.state.changes[number], study.state.results
     what = ", ".join([*(study.state.ids[arm] for arm in change.arms), *(label(name) for name in list(change.sets)[:3])])
     more = f" and {len(change.sets) - 3} more" if len(change.sets) > 3 else ""
@@ -153,27 +135,20 @@ def undo(study: Study, record: int | None, why: str, source: str | None) -> None
 
 
 @main.command()
-@REASON
-@WHO
-@of_study
-def finish(study: Study, why: str, source: str | None) -> None:
+@correction(REASON)
+def finish(study: Study, said: Said) -> None:
     """Ask for nothing more: `bestarm finish --why "good enough"`."""
-    already, before = study.sync().finished_by_hand, set(study.state.changes)
-    study.finish(why=why, source=source)
+    already = study.sync().finished_by_hand
+    study.finish(**said)
     say(f"the study is finished{' already' if already else ''}: {spent(study)}; next: {typed('best')}")
-    say_undo(study, before)
 
 
 @main.command("add-arms")
 @click.argument("table", metavar="TABLE")
 @click.option("--id", "id_column", metavar="COLUMN", help="Column that names the arms; as in the study otherwise.")
 @click.option("--cost", metavar="COLUMN", help="Column with the price of a pull; as in the study otherwise.")
-@WHY
-@WHO
-@of_study
-def add_arms(
-    study: Study, table: str, id_column: str | None, cost: str | None, why: str, source: str | None
-) -> None:  # fmt: skip
+@correction()
+def add_arms(study: Study, table: str, id_column: str | None, cost: str | None, said: Said) -> None:
     """Put the arms of another table into the race: `bestarm add-arms more_conditions.csv`.
 
     The table has the columns of the study's own, which become features in the same way. The policy starts anew on all
@@ -181,7 +156,7 @@ def add_arms(
     """
     arms = more_arms(study.sync(), table, id_column, cost)
     out = study.state.open_trials()
-    study.add_arms(arms, why=why, source=source)
+    study.add_arms(arms, **said)
     say(f"{counted(len(arms), 'arm')} added, {', '.join(arms.ids[:3])}{', ...' if len(arms) > 3 else ''}")
     _say_late(study, out)
     say(f"{_racing(study)}; {spent(study)}; next: {typed('ask')}")
@@ -189,16 +164,14 @@ def add_arms(
 
 @main.command("raise-budget", context_settings=NUMBERS)
 @click.argument("budget", callback=number)
-@WHY
-@WHO
-@of_study
-def raise_budget(study: Study, budget: float, why: str, source: str | None) -> None:
+@correction()
+def raise_budget(study: Study, budget: float, said: Said) -> None:
     """Change the budget to a larger one: `bestarm raise-budget 960`.
 
     The policy plans with it when its present plan is done.
     """
     before = study.budget
-    study.raise_budget(budget, why=why, source=source)
+    study.raise_budget(budget, **said)
     go_on = finished_by_hand(study) or f"next: {typed('ask')}"
     say(f"the budget is {study.state.budget:.10g}, it was {before:.10g}; {spent(study)}; {go_on}")
 

@@ -1,13 +1,13 @@
 """`bestarm design`."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from bestarm.answer.wording import aligned, lines, short
-from bestarm.cli.app import main, plain, print_table, say, table_text
+from bestarm.cli.app import FORMAT, main, plain, print_table, say, table_text
+from bestarm.cli.options import Output
 from bestarm.cli.tables import PassBar, read_arms, reading, size, table_options
 from bestarm.designs.allocation import CRITERIA, Allocation
 from bestarm.designs.allocation import design as find_design
@@ -40,29 +40,16 @@ from bestarm.tables import in_blocks
 )
 @click.option("--tolerance", type=click.FloatRange(min=0, min_open=True), default=1e-3, help="Largest certificate - 1.")
 @click.option("--memory", metavar="SIZE", help="Most memory for blocks and pools (not for CSV), such as 2GiB.")
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this CSV file."
-)
-@click.option("-f", "--format", "style", type=click.Choice(["table", "json", "csv"]), default="table")
-def design(
-    table: str,
-    pulls: int,
-    criterion: str,
-    columns: str | None,
-    tolerance: float,
-    memory: str | None,
-    output: Path | None,
-    style: str,
-    **asked: Any,
-) -> None:
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the rows to this CSV file.")
+@FORMAT
+def design(table: str, pulls: int, criterion: str, tolerance: float, output: str | None, **asked: Any) -> None:
     """Say which rows to measure, and how often: `bestarm design candidates.parquet --pulls 96 -o plate.csv`.
 
     TABLE is a CSV file, or a .parquet file, a folder of them or a .npy file (columns x1, x2, ...) of any length, which
     is read a few times in blocks. Before rounding to whole pulls the efficiency is at least 1 / certificate.
     """
-    asked["feature"] += () if columns is None else tuple(name.strip() for name in columns.split(","))
-    read, cost = reading(asked), asked["cost"]
-    limit = None if memory is None else size(memory)
+    asked["feature"] += tuple(name.strip() for name in (asked["columns"] or "").split(",") if asked["columns"])
+    read, limit = reading(asked), None if asked["memory"] is None else size(asked["memory"])
     given: Any = table
     if in_blocks(table):
         for option in ("categorical", "scale"):
@@ -79,9 +66,10 @@ def design(
     if asked["id_column"] is None:
         rows = [{key: cell for key, cell in row.items() if key != "id"} for row in rows]
     if output is not None:
-        _write(rows, output)
+        with Output(output) as file:
+            file.write(table_text(rows, "csv").encode())
         say(f"{len(rows):,} rows written to {output}")
-    _print(_facts(found, criterion, cost), rows, style, output is None)
+    _print(_facts(found, criterion, asked["cost"]), rows, asked["style"], output is None)
 
 
 def _facts(found: Allocation, criterion: str, cost: str | None) -> dict[str, Any]:
@@ -96,14 +84,6 @@ def _facts(found: Allocation, criterion: str, cost: str | None) -> dict[str, Any
         "rows": len(found.rows),
         "pulls": int(found.pulls.sum()),
     } | ({} if cost is None else {"money": found.money})
-
-
-def _write(rows: list[dict[str, Any]], output: Path) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(table_text(rows, "csv"), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--output cannot be written: {error}") from error
 
 
 def _print(facts: dict[str, Any], rows: list[dict[str, Any]], style: str, whole: bool) -> None:

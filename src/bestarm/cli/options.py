@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,24 @@ WHY = click.option("--why", metavar="TEXT", default="", show_default=False, help
 REASON = click.option("--why", metavar="TEXT", required=True, help="The reason, kept in the log.")
 
 
+PULLING = (
+    click.option(
+        "--pull",
+        metavar="'CMD {id}'|MODULE:FUNCTION",
+        help="How to observe an arm: a command that prints one number, or a Python function of the arm's id. The id is "
+        "a word {id} of the command, or the command reads BESTARM_ID from its environment.",
+    ),
+    click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull."),
+    click.option("--jobs", type=click.IntRange(min=1), default=1, help="Pulls at a time."),
+    click.option("--retries", type=click.IntRange(min=0), default=2, help="How often a failed pull is tried again."),
+)
+
+
+def options(*declared: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare several options of a command, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(declared), command)
+
+
 def of_study(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that name a study, and hand it that study first."""
 
@@ -63,9 +81,7 @@ def of_study(command: Callable[..., Any]) -> Callable[..., Any]:
             place = open_storage(storage)
             return command(load_study(the_name(name, place), place, allow=allow, arms=moved), **given)
 
-    for option in (MOVED, ALLOW, STORAGE, STUDY):
-        opened = option(opened)
-    return opened
+    return options(STUDY, STORAGE, ALLOW, MOVED)(opened)
 
 
 def the_name(name: str | None, place: Storage) -> str:
@@ -79,6 +95,21 @@ def the_name(name: str | None, place: Storage) -> str:
         more = ", ..." if len(names) > 10 else ""
         raise click.UsageError(f"say which study by -s or BESTARM_STUDY; there are {', '.join(names[:10])}{more}")
     return names[0]
+
+
+def correction(why: Callable[..., Any] = WHY, who: Callable[..., Any] = WHO) -> Callable[..., Any]:
+    """Give a command its study, and as `said` who says so and why; what it changed is followed by how to undo it."""
+
+    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def done(study: Study, **given: Any) -> None:
+            before = set(study.state.changes)
+            command(study, said={key: given.pop(key) for key in ("why", "source")}, **given)
+            say_undo(study, before)
+
+        return options(why, who)(of_study(done))
+
+    return declare
 
 
 @contextmanager

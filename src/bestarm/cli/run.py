@@ -14,7 +14,7 @@ from bestarm import catalog, pulling
 from bestarm.bandits import Bandit, ColumnBandit
 from bestarm.cli.answering import show
 from bestarm.cli.app import DIRECTION, FORMAT, main, print_answer, print_table, say
-from bestarm.cli.options import accounted, warnings_said
+from bestarm.cli.options import PULLING, accounted, options, warnings_said
 from bestarm.cli.tables import read_arms, reading, table_options
 from bestarm.core import policy_of, variance_of_noise, whole_budget
 from bestarm.errors import BudgetWarning, InputError
@@ -36,15 +36,7 @@ from bestarm.tables.arms import Arms
     "--missing", type=click.Choice(["error", "mean", "drop"]), default="error", help="Blanks in the simulated column."
 )
 @click.option("--noise-variance", type=float, help="Variance of one reward, if known; needed to simulate.")
-@click.option(
-    "--pull",
-    metavar="'CMD {id}'|MODULE:FUNCTION",
-    help="How to observe an arm: a command that prints one number, or a Python function of the arm's id. The id is a "
-    "word {id} of the command, or the command reads BESTARM_ID from its environment.",
-)
-@click.option("--pull-timeout", type=float, metavar="SECONDS", help="Longest time for one pull.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Pulls at a time.")
-@click.option("--retries", type=click.IntRange(min=0), default=2, help="How often a failed pull is tried again.")
+@options(*PULLING)
 @click.option("--model", "model_name", help="Reward model: " + ", ".join(catalog.MODELS) + ".")
 @click.option(
     "--policy",
@@ -69,13 +61,13 @@ from bestarm.tables.arms import Arms
     "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a .html or .png report."
 )
 @FORMAT
-def run(**options: Any) -> None:
+def run(**given: Any) -> None:
     """Find the best arm of a table: `bestarm run cars.csv --budget 4000 --pull './measure {id}'`.
 
     A .parquet file (or folder of them) or a .npy file (columns x1, x2, ...) of more than 100,000 rows is read in
     blocks, by gse-lin-fwg alone: beyond a dozen bytes a row, memory does not grow with it. Row numbers count from 1.
     """
-    asked = SimpleNamespace(**options)
+    asked = SimpleNamespace(**given)
     _check(asked)
     arms, read, means = _arms(asked)
     pull: Any = asked.pull
@@ -202,9 +194,9 @@ def _made(study: Study, pull: Any, asked: Any) -> None:
         say(f"resuming: {kept} rewards are in {asked.log_file}")
     log = asked.log_file
     go_on = f"run again to resume from {log}" if log else "with --log FILE the next run could resume"
-    every = (Exception, KeyboardInterrupt, SystemExit)
+    every, said = (Exception, KeyboardInterrupt, SystemExit), str  # which says nothing: `accounted` says it
     with accounted(study, go_on, *every), pulling.ended_by_signals(), _watched(study) as watch:
-        make(study, pull, asked.pull_timeout, n_jobs=asked.jobs, retries=asked.retries, progress=watch)
+        make(study, pull, asked.pull_timeout, n_jobs=asked.jobs, retries=asked.retries, progress=watch, account=said)
 
 
 @contextmanager

@@ -208,7 +208,7 @@ def doctor(out: str | None, name: str | None, storage: str, style: str) -> None:
     with warnings_said():
         found = examine(place)
     rows = [
-        {"study": one.study, "state": "wrong" if one.wrong else "fine", "says": one.says}
+        {"study": one.study, "state": "wrong" if one.wrong else "fine" if one.study else "note", "says": one.says}
         for one in found if name is None or one.study in (name, "")
     ]  # fmt: skip
     if name is not None and not any(row["study"] for row in rows):

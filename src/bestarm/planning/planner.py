@@ -58,22 +58,12 @@ def plan(
     >>> small.budget["gse-lin-fwg"] <= small.bound
     True
     """
-    goal = Goal.of(direction)
     name, drawn, own = _model("linear" if model is None else model)
     replications, cap, n_jobs = _check(error, replications, cap, n_jobs, rivals)
-    worlds = Worlds(_features(arms), drawn, gap, noise_variance, prior, base, RIVALS[rivals], goal)
+    worlds = Worlds(_features(arms), drawn, gap, noise_variance, prior, base, RIVALS[rivals], Goal.of(direction))
     chosen = _policies(policies, policy, own, model is None)
     listed = _budgets(budget, budgets, error, replications)
-    about = {
-        "model": name,
-        "gap": gap,
-        "rivals": None if gap is None else rivals,
-        "prior": "given" if callable(prior) else prior,
-        "base": base,
-        "direction": None if goal == Goal() else goal.direction,
-        "noise_variance": noise_variance,
-        "replications": replications,
-    }
+    about = _about(worlds, name, rivals) | {"replications": replications}
     if len(worlds.kinds[0]) == 1:
         return _nothing_to_find(worlds, chosen, error, about)
     seed = int(generator(rng, "rng").integers(2**63))
@@ -85,6 +75,19 @@ def plan(
         else:
             runs.run([(label, one) for label in chosen for one in listed])
     return _answer(runs, budget, listed is None, about)
+
+
+def _about(worlds: Worlds, model: str, rivals: str) -> dict[str, Any]:
+    """Return what a plan is for, by the names of its settings."""
+    return {
+        "model": model,
+        "gap": worlds.gap,
+        "rivals": None if worlds.gap is None else rivals,
+        "prior": "given" if callable(worlds.prior) else worlds.prior,
+        "base": worlds.base,
+        "direction": None if worlds.goal == Goal() else worlds.goal.direction,
+        "noise_variance": worlds.noise_variance,
+    }
 
 
 def _features(arms: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from bestarm import catalog
 from bestarm.core import policy_of
 from bestarm.errors import InputError
-from bestarm.simulate.settings import loaded, parameters, settled
+from bestarm.texts import divided, pairs
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PolicyRef:
         """Read a name, then a colon and comma-separated settings."""
         name, _, rest = text.partition(":")
         settings = []
-        for key, value in _pairs(text, rest, "number"):
+        for key, value in pairs(rest, f"policy {text!r}"):
             try:
                 settings.append((key, float(value)))
             except ValueError:
@@ -106,22 +106,9 @@ Named: TypeAlias = Any  # a name, a ref or a policy; several of them; or a mappi
 
 def policy_of_text(text: str) -> Ref:
     """Return the policy a text names: `name:key=number,...` or `package.module:Class:key=value,...`."""
-    place, _, rest = text.partition(":")
-    name, _, more = rest.partition(":")
-    if place in catalog.ENTRIES or not name or "=" in name:
-        return PolicyRef.parse(text)
-    what = f"policy {text!r}"
-    found = loaded(f"{place}:{name}", "policy")
-    given = dict(_pairs(text, more, "value"))
-    if not isinstance(found, type):
-        if given:
-            raise InputError(f"{what}: {name} is a value; only a class takes settings")
-        return OwnPolicy.of(found, text)
-    settings = settled(parameters(found), given, what, "setting")
-    try:
-        return OwnPolicy.of(found(**settings), text)
-    except TypeError as error:
-        raise InputError(f"{what}: {error}") from error
+    name, _ = divided(text)
+    own = ":" in name and name.partition(":")[0] not in catalog.ENTRIES
+    return OwnPolicy.of(catalog.policy_of_text(text), text) if own else PolicyRef.parse(text)
 
 
 def named(policies: Named, meaning: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Ref]:
@@ -154,14 +141,3 @@ def _shown(policy: Any) -> str:
     values = [(field.name, getattr(policy, field.name), field.default) for field in some if field.repr]
     settings = ", ".join(f"{name}={value!r}" for name, value, default in values if repr(value) != repr(default))
     return f"{type(policy).__name__}({settings})" if settings else type(policy).__name__
-
-
-def _pairs(text: str, rest: str, kind: str) -> list[tuple[str, str]]:
-    """Return the settings of a policy as they are written."""
-    pairs = []
-    for pair in filter(None, rest.split(",")):
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise InputError(f"policy {text!r}: a setting is written key={kind}; given {pair!r}")
-        pairs.append((key.strip(), value))
-    return pairs

@@ -1,6 +1,5 @@
 """Studies carried from storage to storage, results from study to study, and storages of version 1 upgraded."""
 
-import math
 import os
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 
 from bestarm.core import Tally
 from bestarm.errors import BestArmError, BestArmWarning, InputError, RewardError, StorageError
+from bestarm.study.limits import said
 from bestarm.study.log import Log
 from bestarm.study.results import telling
 from bestarm.study.state import Result, StudyState
@@ -33,9 +33,11 @@ def copy_study(name: str, storage: Any, to: Any, as_: str | None = None) -> int:
     if not records:
         raise StorageError(f"there is no study {name!r} in {place.place}")
     records[0] = _moved(records[0], place.folder, target.folder)
-    if not target.create(new, records[0]):
-        _same_study(target, new, list(target.read(new)), records)
-    for start in range(len(target.read(new)), len(records), MANY):
+    target.create(new, records[0])
+    there = list(target.read(new))
+    if there != records[: len(there)]:
+        raise InputError(f"there is another study {new!r} in {target.place}; name the copy by as_=, --as")
+    for start in range(len(there), len(records), MANY):
         if not target.append(new, records[start : start + MANY], after=start):
             raise StorageError(f"{target.place}: somebody else writes to {new!r}; the copy is not finished")
     if list(target.read(new)) != records:
@@ -56,12 +58,6 @@ def _moved(first: Record, folder: Path | None, to: Path | None) -> Record:
     if at is None or Path(at).is_absolute() or "://" in at or folder is None or folder == to:
         return first
     return {**first, "arms": {**first["arms"], "at": str((folder / at).resolve())}}
-
-
-def _same_study(target: Storage, name: str, there: list[Record], records: list[Record]) -> None:
-    """Refuse a copy onto another study."""
-    if there != records[: len(there)]:
-        raise InputError(f"there is another study {name!r} in {target.place}; name the copy by as_=, --as")
 
 
 def copy_results(old: Study, new: Study) -> int:
@@ -100,7 +96,13 @@ def _as_extra(there: StudyState, state: StudyState, result: Result) -> Record:
         )
     _check(state, result, label)
     block = {} if result.block is None else {"block": result.block}
-    return {"id": label, "arm": state.places[arm], **_said(result), **block}
+    out = said(result.count, result.sum, result.squares, result.scatter)
+    return {
+        "id": label,
+        "arm": state.places[arm],
+        **out,
+        **block,
+    }
 
 
 def _check(state: StudyState, result: Result, label: str) -> None:
@@ -109,16 +111,6 @@ def _check(state: StudyState, result: Result, label: str) -> None:
         state.rewards.law.check(Tally(*np.array([result.count, result.sum, result.squares])))
     except RewardError as error:
         raise RewardError(f"{label}, {result.sum:g}: {error}") from None
-
-
-def _said(result: Result) -> Record:
-    """Return what came out, as a record has it."""
-    count = result.count
-    if count == 1:
-        return {"value": result.sum}
-    if result.sum == result.squares and result.sum == int(result.sum):
-        return {"n": count, "successes": int(result.sum)}
-    return {"n": count, "mean": result.sum / count, "sd": math.sqrt(result.scatter / (count - 1))}
 
 
 def _is_old(log: Log) -> bool:

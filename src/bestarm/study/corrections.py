@@ -9,11 +9,15 @@ import numpy as np
 
 from bestarm.errors import BudgetError, InputError
 from bestarm.numbers import whole
-from bestarm.study.results import arm_index, locate, result_of, usable
+from bestarm.study.candidates import whole as whole_table
+from bestarm.study.limits import LARGEST
+from bestarm.study.naming import arm_index, locate, result_of
+from bestarm.study.results import naming, usable
 from bestarm.study.rounds import as_ranges, ranges
 from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
 from bestarm.study.trials import Trial, id_of
+from bestarm.tables.arms import Arms
 
 FAR = 8.0  # robust deviations from which a value is worth a look
 ENOUGH = 8  # values without which nobody can say what is far
@@ -26,7 +30,7 @@ Whats = What | Iterable[What]
 def amend(state: StudyState, what: What, value: Any) -> Record | None:
     """Return the record by which another value holds; of a sum of 0/1 rewards, another number of successes."""
     result = result_of(state, what)
-    new = restated(result, usable(state, value, label(result.name)) if len(result.of) < 2 else value)
+    new = restated(result, usable(state, value, label(result.name)) if result.count == 1 else value)
     if result.excluded:
         raise InputError(f"{label(result.name)} is excluded: restore it first")
     return None if result.sum == value else {"kind": "amend", "results": [new]}
@@ -34,12 +38,18 @@ def amend(state: StudyState, what: What, value: Any) -> Record | None:
 
 def restated(result: Result, value: float) -> Record:
     """Return a result with another value, as a record has it."""
-    if len(result.of) < 2:
-        where: Record = {"trial": result.name} if result.of else {"id": result.name}
+    where: Record = naming(result.of) if result.of else {"id": result.name}
+    if result.count == 1:
         return {**where, "arm": result.arm, "value": value}
+    if result.sum != result.squares:
+        many, way = f"{result.count:.0f} rewards told as one sum", "measure again what is needed"
+        raise InputError(
+            f"{label(result.name)} stands for {many}, of which none can be put right alone: exclude it, and "
+            f"{way if result.of else 'tell what holds under another id'}"
+        )
     what = f"{label(result.name)} was told with others as a number of successes, which"
     won = whole(value, what, least=0, most=int(result.count))
-    return {"trials": as_ranges(result.of), "arm": result.arm, "n": result.count, "successes": won}
+    return {**where, "arm": result.arm, "n": result.count, "successes": won}
 
 
 def exclude(state: StudyState, results: Sequence[Result], again: bool = False) -> Record | None:
@@ -145,6 +155,45 @@ def undo(state: StudyState, record: int | None = None) -> Record:
         wrong = ("asked their arms again", "restore") if change.kind == "exclude" else ("took their price", "exclude")
         raise InputError(f"record {record} {change.kind}d results and {wrong[0]}: {wrong[1]} the results instead")
     return {"kind": "undo", "record": record}
+
+
+def raise_budget(state: StudyState, wanted: float) -> Record:
+    """Return the record by which the budget is a larger one."""
+    if not state.budget < wanted:
+        raise BudgetError(f"the budget is {state.budget:.15g}; a larger one is expected, given {wanted:.15g}")
+    if (wanted - state.used) / (1.0 if state.cost is None else min(state.cost)) > LARGEST:
+        raise BudgetError(f"a budget of {wanted:.15g} is beyond what a study can plan, {LARGEST:,} pulls")
+    return {"kind": "budget", "budget": int(wanted) if wanted.is_integer() else wanted}
+
+
+def withdraw(state: StudyState, arm: str) -> Record | None:
+    """Return the record that takes an arm out of the race."""
+    place = arm_index(state, arm)
+    if state.rows is not None:
+        raise InputError("an arm of a table that is read in blocks cannot be withdrawn")
+    if state.present[place] and sum(state.present) == 1:
+        raise InputError(f"arm {arm!r} is the last one: it cannot be withdrawn")
+    return {"kind": "arms", "withdrawn": [place]} if state.present[place] else None
+
+
+def add_arms(state: StudyState, arms: Arms) -> Record:
+    """Return the record that puts more arms into the race."""
+    whole_table(state)
+    if arms.names != tuple(state.names):
+        names = (", ".join(some) for some in (state.names, arms.names))
+        raise InputError("new arms must have the features {}; given {}".format(*names))
+    known = set(state.places).intersection(arms.ids)
+    if known:
+        raise InputError(f"arm {min(known)!r} is in the study already")
+    if (arms.cost is None) != (state.cost is None):
+        raise InputError("new arms must have costs if and only if the study has them")
+    costs = [None] * len(arms) if arms.cost is None else arms.cost.tolist()
+    rows = zip(arms.ids, arms.features.tolist(), costs, strict=True)
+    added = [{"id": i, "features": f, "cost": c} for i, f, c in rows]
+    kept = [name for name in state.first["arms"].get("table") or () if name in arms.table]
+    for at, one in enumerate(added if kept else ()):
+        one["row"] = {name: arms.table[name][at] for name in kept}
+    return {"kind": "arms", "first": len(state.ids), "added": added}
 
 
 def _list(numbers: Sequence[int]) -> str:

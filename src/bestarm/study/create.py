@@ -20,7 +20,7 @@ from bestarm.policies.streamed import BigProblem, Streamed
 from bestarm.rewards import Rewards
 from bestarm.study import fold
 from bestarm.study.limits import LARGEST
-from bestarm.study.places import long_reference, plain, reference
+from bestarm.study.places import plain, reference
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
 from bestarm.study.study import Study
@@ -72,8 +72,7 @@ def create_study(
     chosen, rewards_model = _policy(policy, model) if isinstance(table, Arms) else _in_blocks(policy, model, table)
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
     goal, numbers = Goal.of(direction), _settings(table, budget, name, noise_variance, seed)
-    size = None if batch is None else whole(batch, "batch", least=1)
-    rounds = _rounds(chosen, rounds)
+    options = {"batch": None if batch is None else whole(batch, "batch", least=1), "rounds": _rounds(chosen, rounds)}
     Rewards(rewards_model, goal)
     started = _start(chosen, table, numbers["budget"], numbers["noise_variance"])
     first = {
@@ -81,24 +80,20 @@ def create_study(
         "arms": kept, **goal.to_dict(), "unit": unit,
         "policy": spec.to_dict(chosen), "policy_name": policy_name(chosen), "model": spec.to_dict(rewards_model),
         "blocks": None, "stop": None, **numbers,
-        "options": {"batch": size, "rounds": rounds, "refund": bool(refund), "extra": bool(extra)},
+        "options": {**options, "refund": bool(refund), "extra": bool(extra)},
     }  # fmt: skip
-    allow = spec.packages_of(chosen) | spec.packages_of(rewards_model)
+    allow = _packages(chosen, rewards_model, place)
     _try(first, allow, place.folder)
-    if place.create(name, first):
-        study = Study(name, place, allow)
-        study.driver.started = started
-        return study
-    if not load_if_exists:
+    made = place.create(name, first)
+    if not (made or load_if_exists):
         raise InputError(
             f"there is a study {name!r} already; load it (load_if_exists=True, --if-exists load), delete it, or choose "
             "another name"
         )
     study = Study(name, place, allow)
     study.driver.started = started
-    differing = _differences(study, first, plain(table) if isinstance(table, Arms) else kept, seed)
-    if differing:
-        raise InputError(f"there is a study {name!r}, but a different one: {'; '.join(differing)}")
+    if not made:
+        _agree(study, first, plain(table) if isinstance(table, Arms) else kept, seed)
     return study
 
 
@@ -203,7 +198,7 @@ def _long(
     if "features" in read:
         read["columns"] = read.pop("features")
     source = open_source(path, **read)
-    return source, long_reference(path, source, folder, **read)
+    return source, reference(path, source, folder, **read)
 
 
 def _in_blocks(policy: Any, model: str | None, table: Source) -> tuple[Any, Any]:
@@ -215,6 +210,17 @@ def _in_blocks(policy: Any, model: str | None, table: Source) -> tuple[Any, Any]
         raise InputError(f"{given} needs all arms in memory: {rows}; only {BLOCKS} can, or give fewer rows")
     streamed = chosen if isinstance(chosen, Streamed) else Streamed(chosen, switch=opening.SMALL, hold=HOLD)
     return streamed, streamed.few.model
+
+
+def _packages(policy: Any, model: Any, place: Storage) -> set[str]:
+    """Return the packages of a policy and a model, which their log may import."""
+    allow = spec.packages_of([policy, model])
+    if "__main__" in allow and place.place != "memory":
+        raise InputError(
+            f"{policy_name(policy)} is, or has a part, of this script or notebook, where {place.place} cannot find it "
+            "again: put that into a module of its own, or keep the study in memory"
+        )
+    return allow
 
 
 def _versions(policy: Any) -> dict[str, str]:
@@ -281,24 +287,21 @@ def _settings(
 
 
 def _rounds(policy: Any, rounds: Any) -> int | None:
-    if rounds is None:
-        return None
-    if policy_of(policy).in_rounds(whole(rounds, "rounds", least=1)) is None:
+    number = None if rounds is None else whole(rounds, "rounds", least=1)
+    if number is not None and policy_of(policy).in_rounds(number) is None:
         raise InputError(f"rounds are for the policy auto; {policy_name(policy)} has stages or batches of its own")
-    return whole(rounds, "rounds", least=1)
+    return number
 
 
-def _differences(study: Study, wanted: Record, mine: Record, seed: int | None) -> list[str]:
-    """Return what differs between a stored study and the one asked for, a phrase each."""
+def _agree(study: Study, wanted: Record, mine: Record, seed: int | None) -> None:
+    """Refuse a stored study that is not the one asked for, with a phrase for each difference."""
     state = study.sync()
-    found, allow = state.first, state.allow
+    found, said = state.first, list[str]()
     theirs = found["arms"]
-    said = []
-    if study.state.rows is not None or "ids" not in mine:
+    if state.rows is not None or "ids" not in mine:
         here, there = ({key: one.get(key) for key in ("rows", "digest", "read")} for one in (mine, theirs))
         said += [] if here == there else ["its table of arms is another, or is read otherwise"]
-        mine = theirs = {"cost": None, "ids": (), "names": (), "features": ()}
-    if mine["ids"] != theirs["ids"]:
+    elif mine["ids"] != theirs["ids"]:
         odd = sorted(set(mine["ids"]) ^ set(theirs["ids"]))
         said.append(f"its arms are others, such as {odd[0]!r}" if odd else "its arms are in another order")
     elif mine["names"] != theirs["names"]:
@@ -306,15 +309,26 @@ def _differences(study: Study, wanted: Record, mine: Record, seed: int | None) -
     elif mine["features"] != theirs["features"]:
         pairs = zip(mine["ids"], mine["features"], theirs["features"], strict=True)
         said.append(f"arm {next(i for i, a, b in pairs if a != b)!r} has other features")
-    if mine["cost"] != theirs["cost"]:
+    if mine.get("cost") != theirs.get("cost"):
         said.append("its arms have other costs")
-    if spec.from_dict(found["policy"], allow) != spec.from_dict(wanted["policy"], allow):
+    same = {key: _read(found[key], state) == _read(wanted[key], state) for key in ("policy", "model")}
+    if not same["policy"]:
         said.append(f"its policy is {found.get('policy_name', 'another')}, not {wanted['policy_name']}")
-    elif spec.from_dict(found["model"], allow) != spec.from_dict(wanted["model"], allow):
+    elif not same["model"]:
         said.append("its model is another")
     if wanted["budget"] not in (found["budget"], state.budget):
         said.append(f"its budget is {state.budget:.15g}, not {wanted['budget']:.15g} (raise_budget changes it)")
     keys = ("direction", "noise_variance", *(["seed"] if seed is not None else []))
-    said += [f"its {key} is {found[key]!r}, not {wanted[key]!r}" for key in keys if found[key] != wanted[key]]
-    options = [key for key, value in wanted["options"].items() if found["options"].get(key) != value]
-    return said + [f"its {key} is {found['options'].get(key)!r}, not {wanted['options'][key]!r}" for key in options]
+    settings = [(key, found[key], wanted[key]) for key in keys]
+    settings += [(key, found["options"].get(key), value) for key, value in wanted["options"].items()]
+    said += [f"its {key} is {there!r}, not {here!r}" for key, there, here in settings if there != here]
+    if said:
+        raise InputError(f"there is a study {study.name!r}, but a different one: {'; '.join(said)}")
+
+
+def _read(written: Any, state: StudyState) -> Any:
+    """Return a part, or what is written of one that cannot be had here, and so is another than any that can."""
+    try:
+        return spec.from_dict(written, state.allow)
+    except (BestArmError, ImportError):
+        return written

@@ -26,12 +26,6 @@ class Deadlines:
     timeout: float | None
     begun: dict[int, tuple[Trial, float]] = field(default_factory=dict)  # by attempt
 
-    def begin(self, trial: Trial, attempt: int) -> None:
-        self.begun[attempt] = trial, time.monotonic()
-
-    def end(self, attempt: int) -> None:
-        self.begun.pop(attempt, None)
-
     def wait(self) -> float:
         """Return the seconds until the next attempt is late."""
         if self.timeout is None or not self.begun:
@@ -59,7 +53,7 @@ class Threads:
 
     def send(self, trial: Trial, attempt: int) -> None:
         """Begin an attempt."""
-        self.deadlines.begin(trial, attempt)
+        self.deadlines.begun[attempt] = trial, time.monotonic()
         threading.Thread(target=self._work, args=(trial, attempt), daemon=True).start()
 
     def _work(self, trial: Trial, attempt: int) -> None:
@@ -83,7 +77,7 @@ class Threads:
         except Empty:
             pass
         for outcome in found:
-            self.deadlines.end(outcome.attempt)
+            self.deadlines.begun.pop(outcome.attempt, None)
         return found + [outcome._replace(adrift=True) for outcome in self.deadlines.late()]
 
 
@@ -114,11 +108,11 @@ class Tasks:
             return
         task = asyncio.ensure_future(given)
         self.tasks[attempt] = task
-        self.deadlines.begin(trial, attempt)
+        self.deadlines.begun[attempt] = trial, time.monotonic()
         task.add_done_callback(lambda done: self._ended(trial, attempt, done))
 
     def _ended(self, trial: Trial, attempt: int, task: "asyncio.Future[Any]") -> None:
-        self.deadlines.end(attempt)
+        self.deadlines.begun.pop(attempt, None)
         self.tasks.pop(attempt, None)
         error = asyncio.CancelledError("it was cancelled") if task.cancelled() else task.exception()
         self._came(

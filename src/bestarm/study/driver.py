@@ -181,11 +181,13 @@ def answers(study: StudyState, one: StudyRound) -> tuple[Pulls, Totals] | None:
     """Return what answered a round, in the order of arms, turned so that larger is better; None if nothing did."""
     rows = study.rows is not None  # which are their own places
     where: Any = study.epoch_arms if rows else {arm: place for place, arm in enumerate(study.epoch_arms)}
-    told = [
-        (where[result.arm], result.count, result.sum, result.squares, result.scatter)
-        for result in (study.results[name] for name in one.results)
-        if not result.excluded and result.arm in where
-    ]
+    told = []
+    for result in (study.results[name] for name in one.results):
+        if not result.excluded and result.arm in where:
+            asked = len(result.of)  # a trial of several rewards is one pull of the budget: it counts as their average
+            share = 1.0 if result.count == asked else asked / result.count
+            parts = (result.count, result.sum, result.squares, result.scatter)
+            told.append((where[result.arm], *(share * part for part in parts)))
     if not told:
         return None
     every, count, *totals = np.array(told, dtype=np.float64).T

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from bestarm.errors import InputError, UnknownNameError
-from bestarm.study.results import locate, old_trial, usable
+from bestarm.study.naming import locate, old_trial
+from bestarm.study.results import usable
 from bestarm.study.sheets import Row, number, plain
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record

@@ -5,6 +5,7 @@ import shlex
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bestarm.errors import InputError
 from bestarm.study import contents, results
@@ -51,15 +52,21 @@ class Contradiction(InputError):
 
 @dataclass(frozen=True)
 class Way:
-    """How a file is to be taken."""
+    """How a file is to be taken.
+
+    `correct` says that the file holds where it contradicts the log. Rows that name only an arm are known by the file's
+    name and what it said: where that has changed, `correct` replaces it, `cumulative` adds what is new, and `as_` gives
+    the file another name. `readings="mean"` takes the mean where rows are of the same trial or `key`, the column that
+    names what has no trial.
+    """
 
     name: str
+    imported: bool = False
     correct: bool = False
     readings: str | None = None
     cumulative: bool = False
     as_: str | None = None
     key: str | None = None
-    imported: bool = False
     why: str = ""
 
     def __post_init__(self) -> None:
@@ -88,46 +95,19 @@ class Parcel:
     excluded: int
 
 
-def tell_file(
-    study: Study,
-    data: bytes,
-    name: str,
-    *,
-    source: str | None = None,
-    correct: bool = False,
-    readings: str | None = None,
-    cumulative: bool = False,
-    as_: str | None = None,
-    key: str | None = None,
-    why: str = "",
-) -> Received:
-    """Tell the results in a CSV file, all of them or, if anything is wrong with one, none.
+def tell_file(study: Study, data: bytes, name: str, *, source: str | None = None, **how: Any) -> Received:
+    """Tell the results in a CSV file, all of them or, if anything is wrong with one, none; `how` is as in `Way`.
 
     A row names its trial, or what `key` names it by, or only an arm. The same told again counts once; what contradicts
-    the log is refused, unless `correct` says that the file holds. Rows that name only an arm are known by the file's
-    name and what it said: where that has changed, `correct` replaces it, `cumulative` adds what is new, and `as_` gives
-    the file another name. `readings="mean"` takes the mean where rows are of the same trial or key.
+    the log is refused, unless `correct` says that the file holds.
     """
-    way = Way(name, correct, readings, cumulative, as_, key, False, why)
+    way = Way(name, **how)
     return _receive(study, data, way, source or way.file)
 
 
-def import_file(
-    study: Study,
-    data: bytes,
-    name: str,
-    *,
-    source: str = "import",
-    correct: bool = False,
-    readings: str | None = None,
-    cumulative: bool = False,
-    as_: str | None = None,
-    key: str | None = None,
-    why: str = "",
-) -> Received:
+def import_file(study: Study, data: bytes, name: str, *, source: str = "import", **how: Any) -> Received:
     """Add the earlier observations in a CSV file with columns arm and reward; they cost nothing. See `tell_file`."""
-    way = Way(name, correct, readings, cumulative, as_, key, True, why)
-    return _receive(study, data, way, source)
+    return _receive(study, data, Way(name, imported=True, **how), source)
 
 
 def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
@@ -136,7 +116,7 @@ def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
     made: list[Parcel] = []
 
     def make(state: StudyState) -> list[Record]:
-        made[:] = [_parcel(study, state, rows, way, old)]
+        made[:] = [_parcel(state, rows, way, old)]
         return made[0].records
 
     new = study.write(make, source, way.why)
@@ -147,7 +127,7 @@ def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
     return Received(new, max(0, known), entries.blank, failed, parcel.amended + parcel.excluded, notes)
 
 
-def _parcel(study: Study, state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parcel:
+def _parcel(state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parcel:
     entries = Entries(state, way.key, way.readings, way.imported)
     entries.take(rows)
     if entries.problems:
@@ -163,7 +143,7 @@ def _parcel(study: Study, state: StudyState, rows: Sequence[Row], way: Way, old:
     amended = results.contradictions(state, given, correct=True)
     records = [
         *results.telling(state, given),
-        *_failures(study, state, entries),
+        *results.failing(state, entries.failures),
         *amended,
         *_excluding(entries, denied, way.why),
     ]
@@ -218,15 +198,6 @@ def _agree(state: StudyState, way: Way, content: Content | None, found: Sequence
         said = "with --cumulative a file only grows; --correct replaces what it gave" if way.cumulative else WAYS
     if found:
         raise Contradiction(way.name, found, said)
-
-
-def _failures(study: Study, state: StudyState, entries: Entries) -> list[Record]:
-    gone = (state.results, state.failed, state.handed_back)
-    return [
-        study.failure(state, id_of(trial), reason)
-        for trial, reason in entries.failures
-        if not any(trial in some for some in gone)
-    ]
 
 
 def _excluding(entries: Entries, denied: Sequence[Difference], why: str) -> list[Record]:

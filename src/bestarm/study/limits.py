@@ -1,10 +1,30 @@
 """Bounds of what a log can hold."""
 
+import math
+
 from bestarm.numbers import LARGEST_VALUE
 from bestarm.study.storage import Record
 from bestarm.totals import moments
 
 LARGEST = 10**8  # pulls: a plan names them one by one
+
+
+FAR = 1e6  # times their scatter: squares beyond it have lost six digits of it
+
+
+def said(count: float, total: float, squares: float, scatter: float | None = None) -> Record:
+    """Return what a log keeps of rewards told together: the value of one, successes, or sums.
+
+    Where squares have lost the digits of the scatter, the deviation is said itself.
+    """
+    n = int(count)
+    if n == 1:
+        return {"value": total}
+    if total == squares and 0 <= total <= count and total == int(total):
+        return {"n": n, "successes": int(total)}
+    if scatter is not None and squares > FAR * scatter:
+        return {"n": n, "mean": total / n, "sd": math.sqrt(scatter / (n - 1))}
+    return {"n": n, "sum": total, "squares": squares}
 
 
 def totals_of(one: Record) -> tuple[float, float, float, float]:

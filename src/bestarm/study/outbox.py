@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bestarm.errors import StorageError
+from bestarm.study import results
 from bestarm.study.storage import Record
 from bestarm.study.study import Study
 from bestarm.study.trials import Trial
@@ -76,8 +77,8 @@ class Outbox:
         try:
             self._count_the_unsure()
             values, failures = [one for _, one in self.values.values()], list(self.failures.values())
-            self.made += self.study.record(
-                lambda state: (values, [self.study.failure(state, *one) for one in failures])
+            self.made += self.study.write(
+                lambda state: [*results.telling(state, values), *results.failing(state, failures)]
             )
         except (StorageError, OSError) as error:
             self.failed(error)

@@ -29,20 +29,12 @@ def digest_of(path: Path) -> str:
     return f"sha256:{found.hexdigest()}"
 
 
-def reference(path: Path, arms: Arms, folder: Path | None, **read: Any) -> dict[str, Any]:
+def reference(path: Path, arms: Arms | Source, folder: Path | None, **read: Any) -> dict[str, Any]:
     """Return what a log keeps of a table in place of its rows; `read` are the options that made `arms` of it."""
-    return {**_where(path, folder), "rows": len(arms), "digest": digest_of(path), "read": read}
-
-
-def _where(path: Path, folder: Path | None) -> dict[str, str]:
     inside = folder is not None and path.resolve().is_relative_to(folder.resolve())
     at = path.resolve().relative_to(folder.resolve()) if inside and folder else path.resolve()
-    return {"at": str(at)}
-
-
-def long_reference(path: Path, source: Source, folder: Path | None, **read: Any) -> dict[str, Any]:
-    """Return what a log keeps of a table that is read in blocks."""
-    return {**_where(path, folder), "rows": source.rows, "digest": digest_of(path), "read": read, "long": True}
+    rows, long = (len(arms), {}) if isinstance(arms, Arms) else (arms.rows, {"long": True})
+    return {"at": str(at), "rows": rows, "digest": digest_of(path), "read": read, **long}
 
 
 def table_of(

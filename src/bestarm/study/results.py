@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm.core import Tally
-from bestarm.errors import InputError, RewardError, UnknownNameError
+from bestarm.errors import InputError, RewardError
 from bestarm.numbers import LARGEST_VALUE, real, whole
 from bestarm.study.limits import LARGEST, totals_of
+from bestarm.study.naming import arm_index, locate
 from bestarm.study.rounds import as_ranges, ranges
-from bestarm.study.state import Result, StudyState
+from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
-from bestarm.study.trials import WRITTEN, Batch, Trial, id_of, number_of
+from bestarm.study.trials import WRITTEN, Batch, Trial, id_of
 
 Told: TypeAlias = Batch | Trial | str | Mapping[str, Any] | None
-FEW = 10_000  # ids among which the nearest to one that is unknown are sought
 NEAR = 1e-12  # relative difference of sums that are the same but for rounding
 
 
@@ -47,11 +47,18 @@ def gather(
     if arm is not None:
         if what is not None or (known and values is not None):
             raise InputError("tell either an arm's extra values or the results of trials, not both at once")
-        return [together(state, arm, known, id)] if known else extras(state, arm, values, id)
+        if not known:
+            return extras(state, arm, values, id)
+        name = f"extra-{uuid.uuid4().hex}" if id is None else own_id(id)
+        return [{"id": name, "arm": _extra_arm(state, arm), **together(state, known, f"arm {arm!r}")}]
     if id is not None:
         raise InputError("an id names an extra result: give its arm too; a trial has its id already")
     if known.keys() - {"successes"}:
-        raise InputError("n, mean and sd are of an arm's extra rewards: name it, arm=; a trial is of one reward")
+        if not isinstance(what, Trial | str) or values is not None:
+            raise InputError("n, mean and sd are of one trial, or of an arm's extra rewards: name it, arm=")
+        number = locate(state, what)
+        said = together(state, known, f"trial {id_of(number)}")
+        return [{"trial": number, "arm": state.arm_of(number), **said}]
     successes = known.get("successes")
     if successes is not None:
         if not isinstance(what, Batch) or values is not None:
@@ -122,9 +129,8 @@ def extras(state: StudyState, arm: str, values: Any, id: str | None = None, aske
     ]
 
 
-def together(state: StudyState, arm: str, known: Record, id: str | None) -> Record:
-    """Return one observation of `n` rewards nobody asked for, of which the successes are known, or mean and sd."""
-    where, place = _extra_arm(state, arm), f"arm {arm!r}"
+def together(state: StudyState, known: Record, place: str) -> Record:
+    """Return what is said of `n` rewards at once: their successes, or mean and sd."""
     if ("successes" in known) == ("mean" in known) or "n" not in known:
         raise InputError(f"{place}: either successes and n are expected, or mean, sd and n; given {', '.join(known)}")
     n = whole(known["n"], f"{place}: n", least=1, most=LARGEST)
@@ -139,7 +145,7 @@ def together(state: StudyState, arm: str, known: Record, id: str | None) -> Reco
         state.rewards.law.check(Tally(*np.array(totals_of(said))))
     except RewardError as error:
         raise RewardError(f"{place}: {error}") from None
-    return {"id": f"extra-{uuid.uuid4().hex}" if id is None else own_id(id), "arm": where, **said}
+    return said
 
 
 def _extra_arm(state: StudyState, arm: str, asked: bool = False) -> int:
@@ -155,6 +161,11 @@ def own_id(id: Any) -> str:
     if not id or id[0].isdigit() or WRITTEN.match(id):
         raise InputError(f"the id of an extra result must not look like a trial's, T0010 or 10; given {id!r}")
     return id
+
+
+def naming(trials: Sequence[int]) -> Record:
+    """Return how a result names the trials it is of, the inverse of `trials_of`."""
+    return {"trial": trials[0]} if len(trials) == 1 else {"trials": as_ranges(trials)}
 
 
 def trials_of(one: Record) -> list[int]:
@@ -183,6 +194,19 @@ def telling(state: StudyState, results: Iterable[Record]) -> list[Record]:
     """Return the record that tells what is new of some results."""
     new = priced(state, unseen(state, results))
     return [{"kind": "tell", "results": new}] if new else []
+
+
+def failing(
+    state: StudyState, failures: Iterable[tuple[Trial | str | int, str]], refund: bool | None = None
+) -> list[Record]:
+    """Return the records of trials that could not be made, and why, but for those of which something is known."""
+    gone, found = (state.results, state.failed, state.handed_back), list[Record]()
+    back = state.options["refund"] if refund is None else bool(refund)
+    for trial, reason in failures:
+        number = locate(state, trial)
+        one = {"kind": "fail", "trial": number, "arm": state.arm_of(number), "reason": str(reason), "refund": back}
+        found += [one] if not any(number in some for some in gone) else []
+    return found
 
 
 def priced(state: StudyState, new: Iterable[Record]) -> list[Record]:
@@ -249,71 +273,6 @@ def differing(state: StudyState, results: Iterable[Record]) -> list[tuple[Differ
         if not math.isclose(old, total, rel_tol=NEAR) or sum(result.count for result in before.values()) != count:
             found.append((Difference(names[0], state.ids[one["arm"]], old, total), one))
     return found
-
-
-def locate(state: StudyState, trial: Trial | str | int) -> int:
-    """Return the number of a trial that was handed out; any other is refused by its id."""
-    number = _trial_number(state, trial)
-    name = trial.id if isinstance(trial, Trial) else trial
-    if not 0 < number <= state.handed:
-        raise InputError(f"trial {name} was never asked for")
-    arm = state.ids[state.arm_of(number)]
-    if isinstance(trial, Trial) and trial.arm != arm:
-        raise InputError(f"trial {name} of this study is of arm {arm!r}, not {trial.arm!r}: is it another study's?")
-    return number
-
-
-def _trial_number(state: StudyState, trial: Any) -> int:
-    name = trial.id if isinstance(trial, Trial) else str(trial) if isinstance(trial, int) else trial
-    if isinstance(trial, bool) or not isinstance(name, str):
-        raise InputError(f"a trial id such as T0010 is expected; given {trial!r}")
-    number, dot, slot = name.strip().partition(".")
-    if dot and state.old_rounds and all(s.isascii() and s.isdigit() and len(s) < 18 for s in (number, slot)):
-        return old_trial(state, int(number), int(slot)) or 0
-    found = number_of(name)
-    if found is None:
-        raise InputError(f"a trial id such as T0010 is expected; given {name[:40]!r}")
-    return found
-
-
-def old_trial(state: StudyState, number: int, slot: int) -> int | None:
-    """Return the trial that version 1 called `number.slot`, None if it was never handed out."""
-    asked = state.history[state.old_rounds[number]] if number in state.old_rounds else None
-    return asked.trials[slot] if asked is not None and slot < asked.handed else None
-
-
-def result_of(state: StudyState, what: Trial | str | int) -> Result:
-    """Return a told result by its trial, or by its id where nobody asked for it."""
-    if isinstance(what, str) and what in state.results:
-        return state.results[what]
-    try:
-        number = locate(state, what)
-    except InputError:
-        if isinstance(what, str) and number_of(what) is None and "." not in what:
-            raise _no_result(state, what) from None
-        raise
-    if number not in state.results:
-        raise InputError(f"trial {id_of(number)} has no result yet: tell it")
-    return state.results[number]
-
-
-def _no_result(state: StudyState, what: str) -> InputError:
-    if what not in state.places:
-        return UnknownNameError("result", what, [name for name in state.results if isinstance(name, str)])
-    names = [one.name for one in state.told if one.arm == state.places[what]]
-    mine = [name if isinstance(name, str) else id_of(name) for name in names]
-    those = f"its results are {', '.join(mine[:3])}{', ...' * (len(mine) > 3)}" if mine else "it has no result yet"
-    return InputError(f"{what!r} is an arm, and a trial or a result is expected; {those}")
-
-
-def arm_index(state: StudyState, arm: str) -> int:
-    """Return where an arm stands among all arms ever."""
-    if not isinstance(arm, str):
-        raise InputError(f"the id of an arm is a text; given {arm!r}")
-    if arm not in state.places:
-        raise UnknownNameError("arm", arm, state.ids[:FEW])
-    place: int = state.places[arm]
-    return place
 
 
 def measured(value: Any) -> bool:

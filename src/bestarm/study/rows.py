@@ -1,8 +1,7 @@
 """Arms that a study refers to and does not copy: the rows of a long table, looked up when somebody needs them."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, overload
+from collections.abc import Iterable, Sequence
+from typing import overload
 
 import numpy as np
 
@@ -63,24 +62,3 @@ class RowPlaces:
                 self.known[id] = start + names.index(id)
                 break
         return self.known.get(id)
-
-
-class Everyone(Sequence[bool]):
-    """All rows are in the race."""
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def __getitem__(self, row: Any) -> Any:
-        return True
-
-    def __iter__(self) -> Iterator[bool]:
-        return iter(np.ones(self.rows, dtype=bool))
-
-
-def sparse() -> "defaultdict[int, float]":
-    """Return numbers by row, 0 where nothing was told."""
-    return defaultdict(float)

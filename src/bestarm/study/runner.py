@@ -7,14 +7,14 @@ value that came back; trials that were out are made again by the next run, or by
 import asyncio
 import logging
 import signal
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bestarm import pulling
-from bestarm.errors import InputError
+from bestarm.errors import InputError, UnknownNameError
 from bestarm.numbers import real, shown, whole
 from bestarm.study.course import Course
 from bestarm.study.crews import Pull, Tasks, Threads
@@ -27,43 +27,66 @@ T = TypeVar("T")
 log = logging.getLogger("bestarm")
 
 
-def run(
-    study: Study,
-    pull: Callable[..., float],
-    n_jobs: int = 1,
-    retries: int = 2,
-    timeout: float | None = None,
-    progress: bool | Callable[[Study], None] = False,
-    shared: bool = False,
-    *,
-    retry_on: RetryOn = Exception,
-    backoff: float = 0.5,
-    per_second: float | None = None,
-    lease: float = LEASE,
-) -> int:
-    """Call `pull(arm id)` in `n_jobs` threads until the study is over; return how many values were told.
+@dataclass(frozen=True, kw_only=True)
+class RunTerms:
+    """How pulls are made.
 
-    A study without a batch plans as many pulls together as its runners make at a time. A pull that raises what
-    `retry_on` says, exception types or a function of the exception, or takes longer than `timeout` seconds, is tried
-    `retries` times more, after `backoff` seconds, then twice as many, and so on; meanwhile others are made. Then the
-    trial is failed with the reason; an arm that fails three trials in a row ends the run. A wait that the exception
-    asks for, as `retry_after` or among the headers of its response, is kept to. (A thread cannot be stopped: one that
-    took too long runs on, and its value is used if it is the first to come. One that comes when its trial has failed is
-    kept and paid for: no more trials are begun than the budget has beside those.) At most `per_second` pulls begin a
-    second.
-
-    A value that cannot be told is told again until the storage's timeout, and else named in the error. After Ctrl-C
-    nothing new is begun and what is under way is waited for; a second one, or SIGTERM, does not wait.
+    A pull that raises what `retry_on` says, exception types or a function of the exception, or takes longer than
+    `timeout` seconds, is tried `retries` times more, after `backoff` seconds, then twice as many, and so on; meanwhile
+    others are made. Then the trial is failed with the reason; an arm that fails three trials in a row ends the run. A
+    wait that the exception asks for, as `retry_after` or among the headers of its response, is kept to. At most
+    `per_second` pulls begin a second.
 
     Trials that were out before are made first, but for those of runners that are at work; with `shared` also those that
     a person asked for are left alone. A runner that gives no sign of life for `lease` seconds has lost its trials to
-    the others; if a value of one comes all the same, it counts once.
+    the others; if a value of one comes all the same, it counts once. `progress` shows a bar, or is a function that is
+    called with the study. `account` is told what was spent where a signal or a cancellation ends the run.
     """
-    jobs = whole(n_jobs, "n_jobs", least=1)
-    limit = None if timeout is None else real(timeout, "timeout", above=0)
-    course = _course(study, jobs, lease, Retry.of(retries, retry_on, backoff), Pace.of(per_second), shared)
-    crew = Threads(_caller(pull, study), limit)
-    with _bar(study, progress) as show, _on_signals(course) as heard:
+
+    retries: int = 2
+    timeout: float | None = None
+    progress: bool | Callable[[Study], None] = False
+    shared: bool = False
+    retry_on: RetryOn = Exception
+    backoff: float = 0.5
+    per_second: float | None = None
+    lease: float = LEASE
+    account: Callable[[str], Any] = log.warning
+
+    @classmethod
+    def of(cls, how: Mapping[str, Any]) -> "RunTerms":
+        """Return the terms that are given by name."""
+        for name in how:
+            if name not in cls.__dataclass_fields__:
+                raise UnknownNameError("setting of a run", name, ("n_jobs", *cls.__dataclass_fields__))
+        return cls(**how)
+
+    @property
+    def limit(self) -> float | None:
+        """The longest time for a pull."""
+        return None if self.timeout is None else real(self.timeout, "timeout", above=0)
+
+    def course(self, study: Study, jobs: int) -> Course:
+        """Return a run on these terms, so many pulls at a time."""
+        life = Life(study.storage, study.name, real(self.lease, "lease", above=0))
+        retry = Retry.of(self.retries, self.retry_on, self.backoff)
+        return Course(study, jobs, life, retry, Pace.of(self.per_second), bool(self.shared))
+
+
+def run(study: Study, pull: Callable[..., float], n_jobs: int = 1, **how: Any) -> int:
+    """Call `pull(arm id)` in `n_jobs` threads until the study is over; return how many values were told.
+
+    `how` is as in `RunTerms`. A study without a batch plans as many pulls together as its runners make at a time. (A
+    thread cannot be stopped: one that took too long runs on, and its value is used if it is the first to come. One that
+    comes when its trial has failed is kept and paid for: no more trials are begun than the budget has beside those.)
+
+    A value that cannot be told is told again until the storage's timeout, and else named in the error. After Ctrl-C
+    nothing new is begun and what is under way is waited for; a second one, or SIGTERM, does not wait.
+    """
+    terms = RunTerms.of(how)
+    course = terms.course(study, whole(n_jobs, "n_jobs", least=1))
+    crew = Threads(_caller(pull, study), terms.limit)
+    with _bar(study, terms.progress) as show, _on_signals(course) as heard:
         try:
             course.start()
             while not course.done:
@@ -77,35 +100,21 @@ def run(
             course.take(crew.collect(0.0))
             course.end()
     if heard and course.error is None:
-        log.warning(course.summary())
+        terms.account(course.summary())
         raise KeyboardInterrupt if heard[-1] == signal.SIGINT else SystemExit(128 + heard[-1])
     return course.verdict()
 
 
-async def run_async(
-    study: Study,
-    pull: Callable[..., Awaitable[float]],
-    concurrency: int = 16,
-    retries: int = 2,
-    timeout: float | None = None,
-    progress: bool | Callable[[Study], None] = False,
-    shared: bool = False,
-    *,
-    retry_on: RetryOn = Exception,
-    backoff: float = 0.5,
-    per_second: float | None = None,
-    lease: float = LEASE,
-) -> int:
+async def run_async(study: Study, pull: Callable[..., Awaitable[float]], concurrency: int = 16, **how: Any) -> int:
     """Await `pull(arm id)`, `concurrency` at a time, until the study is over; return how many values were told.
 
     As `run`; a pull that takes too long is cancelled. Cancelling this cancels the pulls under way; their trials stay
     out, for the next run. The log is written in a thread, so that the event loop never waits for a disk.
     """
-    jobs = whole(concurrency, "concurrency", least=1)
-    limit = None if timeout is None else real(timeout, "timeout", above=0)
-    course = _course(study, jobs, lease, Retry.of(retries, retry_on, backoff), Pace.of(per_second), shared)
-    crew, cancelled = Tasks(_caller(pull, study), limit), False
-    with ThreadPoolExecutor(1, "bestarm-study") as pool, _bar(study, progress) as show:
+    terms = RunTerms.of(how)
+    course = terms.course(study, whole(concurrency, "concurrency", least=1))
+    crew, cancelled = Tasks(_caller(pull, study), terms.limit), False
+    with ThreadPoolExecutor(1, "bestarm-study") as pool, _bar(study, terms.progress) as show:
         try:
             await _aside(pool, course.start)
             while not course.done:
@@ -123,13 +132,8 @@ async def run_async(
                 course.take(crew.came())
                 await _aside(pool, course.end)
                 if cancelled:
-                    log.warning(course.summary())
+                    terms.account(course.summary())
     return course.verdict()
-
-
-def _course(study: Study, jobs: int, lease: float, retry: Retry, pace: Pace, shared: bool) -> Course:
-    life = Life(study.storage, study.name, real(lease, "lease", above=0))
-    return Course(study, jobs, life, retry, pace, bool(shared))
 
 
 def _caller(pull: Callable[..., Any], study: Study) -> Pull:
@@ -172,21 +176,12 @@ def _on_signals(course: Course) -> Iterator[list[int]]:
         if course.flying and not course.hurried:
             log.warning("stopping: waiting for %d pulls under way; Ctrl-C again does not wait", len(course.flying))
 
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {signal.SIGINT: signal.getsignal(signal.SIGINT)}
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) in (signal.SIG_DFL, pulling.leave):
-                before[number] = signal.getsignal(number)  # what others handle is theirs
-    handled = {number: handler for number, handler in before.items() if handler not in (None, signal.SIG_IGN)}
-    for number in handled:
-        signal.signal(number, stop)
-    try:
+    def ours(own: Any) -> bool:  # what others handle is theirs
+        return own in (signal.SIG_DFL, pulling.leave)
+
+    interrupts = pulling.signals_to(stop, ["SIGINT"], lambda own: own not in (None, signal.SIG_IGN))
+    with interrupts, pulling.signals_to(stop, pulling.ENDING, ours):
         yield heard
-    finally:
-        for number, handler in handled.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

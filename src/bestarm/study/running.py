@@ -1,8 +1,8 @@
 """From a table to an answer in one call: a study of its own, made by a function, a command or a simulated world."""
 
-import math
 import os
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 from bestarm import pulling
 from bestarm.answer.answer import Answer
 from bestarm.core import Goal, Pullable, Pulls, Tally
-from bestarm.errors import InputError, StorageError
+from bestarm.errors import BudgetError, InputError, StorageError
 from bestarm.study import results
 from bestarm.study.create import create_study
-from bestarm.study.rounds import as_ranges
+from bestarm.study.limits import said
+from bestarm.study.runner import RunTerms
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
 from bestarm.study.storage.memory import Memory
@@ -22,7 +23,6 @@ from bestarm.study.study import Study
 
 NAME = "run"  # of the study in a log of its own
 OLD = b'{"bestarm": '  # what the logs of runs began with before they were studies
-FAR = 1e6  # times their scatter: squares beyond it have lost six digits of it
 WORLD = 1  # of the seed, what a simulated world draws from; the policy's choices are drawn from [seed, round]
 
 
@@ -53,7 +53,11 @@ def run(
     >>> answer.arm, answer.spent
     ('3', 300.0)
     """
-    how = {key: settings.pop(key) for key in HOW if key in settings}
+    how = {key: settings.pop(key) for key in RunTerms.__dataclass_fields__ if key in settings}
+    known = signature(create_study).parameters
+    for name in settings:
+        if name not in known or name in ("study_name", "storage"):
+            raise InputError(f"run has no setting {name!r}; {WAYS.get(name, 'create_study and Study.run name theirs')}")
     study = begin(
         arms, budget, log, policy=policy, model=model, direction=direction, noise_variance=noise_variance, seed=seed,
         **settings,
@@ -62,7 +66,12 @@ def run(
     return study.recommend()  # type: ignore[no-any-return]
 
 
-HOW = ("retries", "progress", "retry_on", "backoff", "per_second", "lease", "shared")
+COLUMNS = "a table is read by read={'id': ...} beside its path, or by ba.open_table(path, id=...), whose arms run takes"
+WAYS = dict.fromkeys(("id", "features", "exclude", "categorical", "scale", "intercept", "cost"), COLUMNS) | {
+    "study_name": "a log of its own is log=; create_study begins studies with names",
+    "storage": "a log of its own is log=; create_study begins studies in any storage",
+    "minimize": "the smallest mean is the best by direction='minimize'",
+}
 
 
 def begin(arms: Any, budget: float, log: str | os.PathLike[str] | None = None, **settings: Any) -> Study:
@@ -77,7 +86,10 @@ def begin(arms: Any, budget: float, log: str | os.PathLike[str] | None = None, *
                     f"{path} is the log of a run of an earlier bestarm: name another file. Its rewards can be taken "
                     "along, as a table of two columns, arm and value: bestarm import"
                 )
-    return create_study(arms, budget, study_name=NAME, storage=path, load_if_exists=True, **settings)
+    study = create_study(arms, budget, study_name=NAME, storage=path, load_if_exists=True, **settings)
+    if study.state.budget > budget:
+        raise BudgetError(f"the budget of {path} was raised to {study.state.budget:.10g}; given {budget:.10g}")
+    return study
 
 
 def make(study: Study, pull: Callable[[str], float] | str | Pullable, timeout: float | None = None, **how: Any) -> int:
@@ -97,7 +109,11 @@ def simulate(study: Study, world: Pullable, progress: Any = None) -> int:
     Of each round the policy hears one sum an arm. They are drawn from the seed and the number of the round, so that a
     run that was stopped goes on to the same numbers. The world's rewards are in the person's direction.
     """
-    if study.sync().rows is None and len(world.features) != len(study.state.ids):
+    if study.sync().rows is None and np.ndim(world.features) != 2:
+        raise InputError(
+            f"one world is expected, of features (K, d); given a stack of shape {np.shape(world.features)}"
+        )
+    if study.state.rows is None and len(world.features) != len(study.state.ids):
         raise InputError(f"the world has {len(world.features)} arms, the study {len(study.state.ids)}")
     told = 0
     while study.sync().open_trials() or study._hand_out(None, {}):  # nobody asks for ids
@@ -117,15 +133,6 @@ def _drawn(state: StudyState, world: Pullable) -> list[Record]:
     taken[state.measured] = state.known(state.measured).counts
     drawn = world.pull(Pulls(arms, times), taken, np.random.default_rng([state.seed, WORLD, state.rounds]))
     known = Tally(times, drawn.sums, drawn.squares, drawn.scatter)
-    far = (known.squares > FAR * known.within) & (not state.rewards.law.counts_suffice)
-    rows = zip(trials.items(), *(part.tolist() for part in (known.sums, known.squares, known.within, far)), strict=True)
-    return [_record(arm, mine, *drawn) for (arm, mine), *drawn in rows]
-
-
-def _record(arm: int, trials: list[int], total: float, squares: float, scatter: float, far: bool) -> Record:
-    """Return what came of an arm's trials; where squares have lost the digits of the scatter, that is said itself."""
-    n = len(trials)
-    if n == 1:
-        return {"trial": trials[0], "arm": arm, "value": total}
-    said = {"mean": total / n, "sd": math.sqrt(scatter / (n - 1))} if far else {"sum": total, "squares": squares}
-    return {"trials": as_ranges(trials), "arm": arm, "n": n, **said}
+    totals = (part.tolist() for part in (times, known.sums, known.squares, known.within))
+    rows = zip(trials.items(), *totals, strict=True)
+    return [{**results.naming(mine), "arm": arm, **said(*sums)} for (arm, mine), *sums in rows]

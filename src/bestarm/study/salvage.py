@@ -16,6 +16,7 @@ from bestarm.study.rounds import as_ranges, spread
 from bestarm.study.state import CENT, VERSION, StudyState
 from bestarm.study.storage import Record, open_storage
 from bestarm.study.trials import id_of
+from bestarm.study.version1 import said_before
 
 LOST = "salvaged-"  # begins the ids of results of version 1
 NAMING = ("tell", "amend", "fail", "hand-back", "exclude", "restore", "takeover")  # trials
@@ -148,7 +149,7 @@ class Saving:
         elif kind == "upgrade":
             self.old = False
         elif kind == "tell":
-            results = [{"id": f"{LOST}{one['id']}", **_said(one), "arm": one["arm"]} for one in record["results"]]
+            results = [{"id": f"{LOST}{one['id']}", **said_before(one), "arm": one["arm"]} for one in record["results"]]
             yield {**record, "results": results}
         elif kind in ("arms", "budget"):
             yield self._arms(record) if kind == "arms" else record
@@ -258,12 +259,6 @@ class Saving:
         if kind == "undo":
             new["record"] = self.numbers[record["record"]]
         return new
-
-
-def _said(one: Record) -> Record:
-    if one.get("value") is not None:
-        return {"value": one["value"]}
-    return {"n": one["count"], "sum": one["sum"], "squares": one["squares"]}
 
 
 def _size(arms: Any) -> int:

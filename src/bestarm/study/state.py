@@ -5,6 +5,7 @@ round was current when it came, and is known (`known`, and so every recommendati
 both. No policy is asked anything here, so a log means the same on every machine.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 from bestarm.core import Tally
 from bestarm.rewards import Rewards
 from bestarm.study.rounds import StudyRound
-from bestarm.study.rows import Everyone, RowIds, RowPlaces, sparse
+from bestarm.study.rows import RowIds, RowPlaces
 from bestarm.study.storage import Record
 from bestarm.tables import Source
 
@@ -217,8 +218,8 @@ class StudyState:
     def hold(self, source: Source) -> None:
         """Let the rows of a long table be the arms."""
         self.rows, self.ids, self.names = source, RowIds(source), list(source.names)
-        self.places, self.present = RowPlaces(self.ids), Everyone(source.rows)
-        self.counts, self.sums, self.squares, self.scatters = (sparse() for _ in range(4))
+        self.places, self.present = RowPlaces(self.ids), np.broadcast_to(True, source.rows)
+        self.counts, self.sums, self.squares, self.scatters = (defaultdict(float) for _ in range(4))
 
     def add(self, ids: Sequence[str], features: Any, cost: Any) -> None:
         """Put arms into the race."""

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.errors import BestArmError, BudgetError, InputError
+from bestarm.errors import BestArmError, InputError
 from bestarm.numbers import real, whole
 from bestarm.study import asking, corrections, results, table
-from bestarm.study.candidates import whole as whole_table
 from bestarm.study.driver import Driver, PolicyFailed
-from bestarm.study.limits import LARGEST
 from bestarm.study.log import Log
 from bestarm.study.rounds import as_ranges
 from bestarm.study.state import StudyState
@@ -21,7 +19,6 @@ from bestarm.tables.arms import Arms
 from bestarm.tables.encoding import Encoding
 
 Make = Callable[[StudyState], Sequence[Record]]
-Told = tuple[Iterable[Record], Iterable[Record]]  # results, failures
 
 
 class Study:
@@ -127,7 +124,7 @@ class Study:
         tell(arm="a7", values=0.3)        an observation nobody asked for, or several, where the study accepts such:
                                           new with each call, also where a value is the same
         tell(arm="a7", values=0.3, id="plate 3, A1")     told again with its id, it counts once
-        tell(arm="a7", successes=3, n=10), tell(arm="a7", mean=1.2, sd=0.4, n=10)     several, as a summary
+        tell(trial, successes=3, n=10), tell(arm="a7", mean=1.2, sd=0.4, n=10)     several rewards, as a summary
 
         Results of rounds that are over are kept and inform recommendations. Unknown ids are refused, and values other
         than those told before, unless `correct` says that these hold; if anything is wrong with one result, none of
@@ -148,29 +145,7 @@ class Study:
         A trial whose value is known is left alone; a value that comes after all is kept as data, and takes its price
         again while the budget pays for it.
         """
-        self.record(lambda state: ((), [self.failure(state, trial, reason, refund)]), source)
-
-    def failure(self, state: StudyState, trial: Trial | str, reason: str, refund: bool | None = None) -> Record:
-        """Return what the log keeps of a failed trial."""
-        number = results.locate(state, trial)
-        back = state.options["refund"] if refund is None else bool(refund)
-        return {"kind": "fail", "trial": number, "arm": state.arm_of(number), "reason": str(reason), "refund": back}
-
-    def record(self, make: Callable[[StudyState], Told], source: str | None = None) -> int:
-        """Write what `make(state)` gives, results and failures, whole or not at all; return how many were new.
-
-        What is known already is passed over, even where it is told otherwise now.
-        """
-
-        def records(state: StudyState) -> Sequence[Record]:
-            told, failures = make(state)
-            gone = (state.results, state.failed, state.handed_back)
-            return [
-                *results.telling(state, told),
-                *(one for one in failures if not any(one["trial"] in some for some in gone)),
-            ]
-
-        return self.write(records, source)
+        self.write(lambda state: results.failing(state, [(trial, reason)], refund), source)
 
     def write(self, make: Make, source: str | None = None, why: str = "") -> int:
         """Write the records `make(state)` gives, whole or not at all; return how many observations they added."""
@@ -185,10 +160,12 @@ class Study:
         file by its name and what it says.
         """
         given = list(rows)
-        return self.record(
-            lambda state: ([one for arm, value in given for one in results.extras(state, arm, value, asked=True)], ()),
-            source,
-        )
+
+        def make(state: StudyState) -> Sequence[Record]:
+            found = [one for arm, value in given for one in results.extras(state, arm, value, asked=True)]
+            return results.telling(state, found)
+
+        return self.write(make, source)
 
     def amend(self, trial: corrections.What, value: Any, *, why: str = "", source: str | None = None) -> None:
         """Let another value hold for a result that was told; the first stays in the log."""
@@ -213,13 +190,12 @@ class Study:
         def make(state: StudyState) -> Record | None:
             return corrections.exclude(state, corrections.chosen(state, trials, arm, by, since), again)
 
-        return self._change(make, why, source)
+        return sum(map(corrections.size, self._change(make, why, source)))
 
     def restore(self, trials: corrections.Whats, *, why: str = "", source: str | None = None) -> int:
         """Let excluded results count again; return how many."""
-        return self._change(
-            lambda state: corrections.restore(state, corrections.chosen(state, trials)), why, source
-        )  # fmt: skip
+        given = self._change(lambda state: corrections.restore(state, corrections.chosen(state, trials)), why, source)
+        return sum(map(corrections.size, given))
 
     def hand_back(self, trials: corrections.Whats, *, why: str = "", source: str | None = None) -> None:
         """Give trials back that were asked by mistake and not measured: refunded, and asked again when you ask."""
@@ -228,14 +204,8 @@ class Study:
     def undo(self, record: int | None = None, *, why: str = "", source: str | None = None) -> int:
         """Take back a withdrawal, a correction or `finish`, the last one unless its record is named; return which."""
         number = None if record is None else whole(record, "record", least=0)
-        undone: list[int] = []
-
-        def make(state: StudyState) -> Record:
-            undone[:] = [corrections.undo(state, number)["record"]]
-            return {"kind": "undo", "record": undone[0]}
-
-        self._change(make, why, source)
-        return undone[0]
+        (written,) = self._change(lambda state: corrections.undo(state, number), why, source)
+        return int(written["record"])
 
     def finish(self, *, why: str = "", source: str | None = None) -> None:
         """Ask for nothing more; `undo` takes it back."""
@@ -244,28 +214,11 @@ class Study:
     def raise_budget(self, budget: float, *, why: str = "", source: str | None = None) -> None:
         """Change the budget to a larger one; the policy plans with it when its present plan is done."""
         wanted = real(budget, "the budget")
-
-        def change(state: StudyState) -> Record:
-            if not state.budget < wanted:
-                raise BudgetError(f"the budget is {state.budget:.15g}; a larger one is expected, given {wanted:.15g}")
-            if (wanted - state.used) / (1.0 if state.cost is None else min(state.cost)) > LARGEST:
-                raise BudgetError(f"a budget of {wanted:.15g} is beyond what a study can plan, {LARGEST:,} pulls")
-            return {"kind": "budget", "budget": int(wanted) if wanted.is_integer() else wanted}
-
-        self._change(change, why, source)
+        self._change(lambda state: corrections.raise_budget(state, wanted), why, source)
 
     def withdraw(self, arm: str, *, why: str = "", source: str | None = None) -> None:
         """Take an arm out of the race; the policy starts anew on the others with what is left of the budget."""
-
-        def change(state: StudyState) -> Record | None:
-            place = results.arm_index(state, arm)
-            if state.rows is not None:
-                raise InputError("an arm of a table that is read in blocks cannot be withdrawn")
-            if state.present[place] and sum(state.present) == 1:
-                raise InputError(f"arm {arm!r} is the last one: it cannot be withdrawn")
-            return {"kind": "arms", "withdrawn": [place]} if state.present[place] else None
-
-        self._change(change, why, source)
+        self._change(lambda state: corrections.withdraw(state, arm), why, source)
 
     def add_arms(self, arms: Arms, *, why: str = "", source: str | None = None) -> None:
         """Put more arms into the race; the policy starts anew on all with what is left of the budget.
@@ -274,7 +227,7 @@ class Study:
         """
         if not isinstance(arms, Arms):
             raise InputError(f"Arms are expected, as Arms.from_arrays gives them; given {type(arms).__name__}")
-        self._change(lambda state: _addition(state, arms), why, source)
+        self._change(lambda state: corrections.add_arms(state, arms), why, source)
 
     def close_round(self, *, why: str = "", source: str | None = None) -> None:
         """Go on without the answers that are still out; if they come they are kept, but the round has been judged."""
@@ -356,11 +309,7 @@ class Study:
 
     def trials_frame(self, backend: Any = "pandas") -> Any:
         """Return `trials` as a data frame of the library named."""
-        import narwhals
-
-        rows = self.trials()
-        columns = {key: [row[key] for row in rows] for key in table.COLUMNS}
-        return narwhals.from_dict(columns, backend=backend).to_native()
+        return table.frame(self.trials(), backend)
 
     def _hand_out(self, most: int | None, more: Record, source: str | None = None) -> Sequence[int] | None:
         """Hand out trials as `ask` does, and return their numbers alone: ids of a long table have to be looked up."""
@@ -377,10 +326,10 @@ class Study:
 
     def _change(
         self, make: Callable[[StudyState], Record | None], why: str = "", source: str | None = None
-    ) -> int:  # fmt: skip
-        """Write what `make(state)` gives, if anything; return how many results it names."""
+    ) -> Sequence[Record]:  # fmt: skip
+        """Write what `make(state)` gives, if anything, and return it."""
         written = self.log.write(lambda state: [r for r in [make(state)] if r], _text(source), _text(why, "why"))
-        return 0 if written is None else sum(corrections.size(record) for record in written.records)
+        return () if written is None else written.records
 
 
 def _text(text: str | None, what: str = "source") -> Any:
@@ -399,22 +348,3 @@ def _leader(study: Study, state: StudyState) -> int:
         known = state.known(arms)
         mean = known.sums / np.maximum(known.counts, 1)
         return arms[int(np.lexsort((-mean, known.counts == 0))[0])]
-
-
-def _addition(state: StudyState, arms: Arms) -> Record:
-    whole_table(state)
-    if arms.names != tuple(state.names):
-        names = (", ".join(some) for some in (state.names, arms.names))
-        raise InputError("new arms must have the features {}; given {}".format(*names))
-    known = set(state.places).intersection(arms.ids)
-    if known:
-        raise InputError(f"arm {min(known)!r} is in the study already")
-    if (arms.cost is None) != (state.cost is None):
-        raise InputError("new arms must have costs if and only if the study has them")
-    costs = [None] * len(arms) if arms.cost is None else arms.cost.tolist()
-    rows = zip(arms.ids, arms.features.tolist(), costs, strict=True)
-    added = [{"id": i, "features": f, "cost": c} for i, f, c in rows]
-    kept = [name for name in state.first["arms"].get("table") or () if name in arms.table]
-    for at, one in enumerate(added if kept else ()):
-        one["row"] = {name: arms.table[name][at] for name in kept}
-    return {"kind": "arms", "first": len(state.ids), "added": added}

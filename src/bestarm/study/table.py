@@ -1,5 +1,6 @@
 """Every trial and every extra result of a study as a row: what people look at before they put something right."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from bestarm.study.state import Result, StudyState
@@ -24,6 +25,14 @@ def rows(state: StudyState) -> list[dict[str, Any]]:
         cells = (id_of(trial), state.ids[state.arm_of(trial)], None, _standing(state, trial), when, who, 0)
         found.append(dict(zip(COLUMNS, (*cells, reasons.get(trial, ""), ""), strict=True)))
     return found + [_told(state, result) for result in state.told if not result.of]
+
+
+def frame(rows: Sequence[dict[str, Any]], backend: Any) -> Any:
+    """Return rows as a data frame of the library named."""
+    import narwhals
+
+    columns = {key: [row[key] for row in rows] for key in COLUMNS}
+    return narwhals.from_dict(columns, backend=backend).to_native()
 
 
 def _told(state: StudyState, result: Result) -> dict[str, Any]:

@@ -13,9 +13,11 @@ from typing import Any
 from bestarm.errors import BestArmError, StorageError
 from bestarm.study import fold
 from bestarm.study.driver import Driver, PolicyFailed
+from bestarm.study.limits import said
 from bestarm.study.plans import affordable, begin_of
-from bestarm.study.rounds import Pairs, as_ranges, spread
-from bestarm.study.state import VERSION, StudyState
+from bestarm.study.results import naming
+from bestarm.study.rounds import Pairs, spread
+from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
 
 LOST = "the plan of version 1 could not be computed again"
@@ -23,38 +25,17 @@ LOST = "the plan of version 1 could not be computed again"
 
 def apply(state: StudyState, records: Sequence[Record]) -> list[Record]:
     """Take a whole log of version 1 in, upgraded or not, and return the questions to pin, as in a record `upgrade`."""
-    place = getattr(records, "place", "a log")
-    whole = list(records)
     fold.check_mark(state, records)
-    end, pinned = _pinned(whole)
-    record: Any = {}
-    try:
-        reading = OldReading(state, pinned)
-        reading.look_ahead(whole[:end])
-        for state.records, record in enumerate(whole[:end]):
-            reading.take(record)
-        state.records = end
-    except fold.MISREAD as error:
-        raise StorageError(f"{place}: record {state.records} {fold.trouble(record, error)}") from error
-    if end < len(whole):
-        state.records, state.version = end + 1, int(whole[end]["version"])
-        fold.apply(state, whole[end + 1 :])
+    reading = OldReading(state)
+    for _ in reading.all(records):
+        pass
     state.recount()
     return reading.questions
 
 
 def replay(state: StudyState, whole: Sequence[Record]) -> Iterator[tuple[Record, StudyState]]:
     """Give the records of a log of version 1 one by one, each with the state after it."""
-    end, pinned = _pinned(whole)
-    reading = OldReading(state, pinned)
-    reading.look_ahead(whole[:end])
-    for record in whole[:end]:
-        reading.take(record)
-        state.records += 1
-        yield record, state
-    state.version, state.records = VERSION if end < len(whole) else 1, min(end + 1, len(whole))
-    for record in whole[end + 1 :]:
-        fold.apply(state, [record])
+    for record in OldReading(state).all(whole):
         yield record, state
 
 
@@ -78,6 +59,26 @@ class OldReading:
     length: Counter[int] = field(default_factory=Counter)  # least length of the plans, by round
     begun: tuple[int, float] = (0, 0.0)  # pulls and budget, when the policy was started
     failed: bool = False  # the policy: from then on nothing is computed
+
+    def all(self, records: Sequence[Record]) -> Iterator[Record]:
+        """Take a whole log in, and give its records but for `upgrade`."""
+        state, whole = self.state, list(records)
+        record: Any = {}
+        end, self.pinned = _pinned(whole)
+        try:
+            self.look_ahead(whole[:end])
+            for record in whole[:end]:
+                self.take(record)
+                state.records += 1
+                yield record
+        except fold.MISREAD as error:
+            place = getattr(records, "place", "a log")
+            raise StorageError(f"{place}: record {state.records} {fold.trouble(record, error)}") from error
+        if end < len(whole):
+            state.records, state.version = end + 1, int(whole[end]["version"])
+        for record in whole[end + 1 :]:
+            fold.apply(state, [record])
+            yield record
 
     def look_ahead(self, records: Sequence[Record]) -> None:
         """Note what the records say of arms and of the lengths of plans."""
@@ -115,14 +116,8 @@ class OldReading:
         first, mine = self.state.handed + 1, self.state.old_rounds[number]
         self._give(record, round=mine, start=start, count=count, first=first, **plan)
         for slot in (slot for slot in lost if start <= slot < start + count):
-            gone = {
-                "kind": "fail",
-                "trial": first + slot - start,
-                "reason": LOST,
-                "refund": True,
-                "time": record["time"],
-            }
-            self._give(gone)
+            gone = {"kind": "fail", "time": record["time"], "reason": LOST, "refund": True}
+            self._give(gone, trial=first + slot - start)
 
     def _question(self, number: int) -> tuple[Record, list[int]]:
         """Return the plan of a round, and its slots of which nobody knows the arm."""
@@ -159,12 +154,10 @@ class OldReading:
 
     def _result(self, one: Record) -> Record | None:
         """Return a result of version 1 as version 2 has it, None for one whose trial was told before."""
-        said: dict[str, Any] = {"value": one["value"]} if one.get("value") is not None else _sum(one)
         mine = [trial for trial in (self._trial(one["round"], slot) for slot in one.get("slots", ())) if trial]
         if not mine:
-            return {"id": str(one["id"]), "arm": one["arm"]} | said
-        where: dict[str, Any] = {"trial": mine[0]} if len(mine) == 1 else {"trials": as_ranges(mine)}
-        return {**where, "arm": one["arm"], **said}
+            return {"id": str(one["id"]), "arm": one["arm"], **said_before(one)}
+        return {**naming(mine), "arm": one["arm"], **said_before(one)}
 
     def _trial(self, number: int, slot: int) -> int | None:
         """Return the number of a trial, None if it was never handed out."""
@@ -183,10 +176,10 @@ class OldReading:
             self._give(record, round=self.state.old_rounds[record["round"]])
 
 
-def _sum(one: Record) -> dict[str, Any]:
-    whole = one["sum"] == one["squares"] and one["sum"] == int(one["sum"]) and 0 <= one["sum"] <= one["count"]
-    return {"n": one["count"]} | (
-        {"successes": one["sum"]} if whole else {"sum": one["sum"], "squares": one["squares"]}
+def said_before(one: Record) -> Record:
+    """Return what came out by a result of version 1, as version 2 has it."""
+    return (
+        said(1, one["value"], 0.0) if one.get("value") is not None else said(one["count"], one["sum"], one["squares"])
     )
 
 

@@ -4,7 +4,6 @@ A log is a sequence of JSON objects. The first says what the study is; later one
 ever changed or removed, so a reader never sees half a truth, and whoever dies in mid-write has written nothing.
 """
 
-import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from bestarm import plugins
 from bestarm.errors import BestArmError, InputError, StorageError
 from bestarm.study.storage.journal import Journal
 from bestarm.study.storage.memory import Memory
-from bestarm.study.storage.records import Record, Records
+from bestarm.study.storage.records import Record, Records, timeout_of
 from bestarm.study.storage.sqlite import SQLite
 
 __all__ = ["Journal", "Memory", "Record", "Records", "SQLite", "Storage", "open_storage"]
@@ -169,13 +168,7 @@ def _query(text: str) -> tuple[str, float]:
     key, value = match.groups()
     if key != "timeout":
         raise StorageError(f"unknown option {key!r} in the storage {text!r}; ?timeout=SECONDS is expected")
-    try:
-        timeout = float(value)
-    except ValueError:
-        timeout = math.nan
-    if not 0 < timeout < 1e6:
-        raise InputError(f"the storage's timeout is a positive number of seconds; given {value!r}")
-    return path, timeout
+    return path, timeout_of(value)
 
 
 def _shown(url: str) -> str:

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import sqlalchemy as sql
 
-from bestarm.errors import InputError, StorageError
+from bestarm.errors import StorageError
+from bestarm.study.storage.records import timeout_of
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Any, bool], T]
@@ -77,13 +78,7 @@ def parse(url: str, timeout: float) -> tuple[Any, float]:
     given = found.query.get("timeout")
     if given is None:
         return found, timeout
-    try:
-        timeout = float(given)
-    except (TypeError, ValueError):
-        timeout = math.nan
-    if not 0 < timeout < 1e6:
-        raise InputError(f"the storage's timeout is a positive number of seconds; given {given!r}")
-    return found.difference_update_query(["timeout"]), timeout
+    return found.difference_update_query(["timeout"]), timeout_of(given)
 
 
 class Server:

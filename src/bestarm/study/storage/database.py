@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from bestarm.errors import StorageError
 from bestarm.study.storage.failures import reason
-from bestarm.study.storage.lock import Patience, fcntl, give, holder, queue
+from bestarm.study.storage.lock import Patience, fcntl, give, holder, locks, queue
 from bestarm.study.storage.seats import File, Seat, inherited, let_go
 from bestarm.study.storage.watch import stamp
 
@@ -134,7 +134,7 @@ class Database:
     def _end(self, line: int | None) -> None:
         """End a turn. If nobody waits for it, first move what was written into the database itself."""
         _roll_back(self._writer)
-        if self._writer.db is not None and (line is None or not _is_awaited(line)):
+        if self._writer.db is not None and (line is None or not any(words[1] == "->" for words in locks(line))):
             _checkpoint(self._writer.db)
         self._leave(line)
 
@@ -189,7 +189,7 @@ class Database:
             )
         if make:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        before, used = self._beside(), _in_use(self._real())
+        before, used = self._beside(), bool(locks(self._real()))
         seat.db, seat.once = self._connected(make, writes=seat is self._writer)
         seat.file = self._found()
         if found is not None and seat.file != found:
@@ -309,31 +309,3 @@ def _checkpoint(db: sqlite3.Connection) -> None:
     """Move what the -wal file holds into the database, as far as nobody is in the way; it is safe in either."""
     with suppress(sqlite3.Error):
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def _in_use(path: str) -> bool:
-    """Whether a process is seen to have a database open."""
-    spot = _spot(path)
-    return any(words[-3].endswith(spot) for words in _locks())
-
-
-def _is_awaited(line: int) -> bool:
-    """Whether a process is seen to wait for its place in the queue."""
-    spot = _spot(line)
-    return any(words[1] == "->" and words[-3].endswith(spot) for words in _locks())
-
-
-def _locks() -> list[list[str]]:
-    """Return the locks on files that Linux shows."""
-    try:
-        return [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    except OSError:
-        return []
-
-
-def _spot(file: str | int) -> str:
-    """Return how Linux shows a file in its list of locks: by the end of it, its number."""
-    try:
-        return f":{os.stat(file).st_ino}"
-    except OSError:
-        return "none"

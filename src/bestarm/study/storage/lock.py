@@ -217,18 +217,21 @@ def there(path: str) -> bool:
     return True
 
 
+def locks(file: str | int) -> list[list[str]]:
+    """Return the locks on a file that Linux shows, in its words; those who wait have an arrow in front."""
+    try:
+        end = f":{os.stat(file).st_ino}"
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return []
+    return [words for words in lines if words[-3].endswith(end)]
+
+
 def holder(path: str, kind: str = "FLOCK", byte: int = 0) -> str:
     """Return who has locked a byte of a file, as far as Linux says: in words for a message."""
-    try:
-        found = os.stat(path)
-        lines = Path("/proc/locks").read_text().splitlines()
-    except OSError:
-        return "another process"
-    name = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
-    for line in lines:
-        words = line.split()
-        if len(words) != 8 or words[1] != kind or words[3] != "WRITE" or words[5] != name:
-            continue  # those who wait have an arrow in front
+    for words in locks(path):
+        if len(words) != 8 or words[1] != kind or words[3] != "WRITE":
+            continue
         if int(words[6]) <= byte and (words[7] == "EOF" or byte <= int(words[7])):
             return _process(int(words[4]))
     return "another process"

@@ -1,6 +1,7 @@
 """Records as text: what every storage keeps, how it is read again, and how damage to it is noticed."""
 
 import json
+import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,6 +146,17 @@ def record_or_why(text: str | bytes) -> Record | str:
     """Return a record, or why it is none."""
     record = parse(text)
     return f"it {record}" if isinstance(record, str) else record
+
+
+def timeout_of(text: Any) -> float:
+    """Return the seconds to wait that a storage's URL names."""
+    try:
+        timeout = float(text)
+    except (TypeError, ValueError):
+        timeout = math.nan
+    if not 0 < timeout < 1e6:
+        raise InputError(f"the storage's timeout is a positive number of seconds; given {text!r}")
+    return timeout
 
 
 def check_name(name: str) -> None:
