@@ -150,6 +150,14 @@ def span_coordinates(features: AnyArray, tolerance: float | None = None) -> AnyA
     return left * xp.astype(kept, left.dtype)[..., None, :]
 
 
+def rotated(features: AnyArray) -> AnyArray:
+    """Return features with no more columns than arms, rotated where they have more: lengths and angles stay."""
+    if features.shape[-1] <= features.shape[-2]:
+        return features
+    left, values, _ = namespace(features).linalg.svd(features, full_matrices=False)
+    return left * values[..., None, :]
+
+
 @dataclass(frozen=True)
 class Candidates:
     """Some arms as a design or a model sees them: as given, and in coordinates of their span."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bestarm.core import AnyArray, namespace
-from bestarm.linalg import blank_columns, leverage, matvec, moment, one_hot, rank, row
+from bestarm.linalg import Candidates, blank_columns, evened, leverage, matvec, moment, one_hot, rank, row
 
 
 class Start(Protocol):
@@ -59,18 +59,35 @@ class Multiplicative:
         return w if bool(xp.all(spans)) else xp.where(spans, w, kumar_yildirim(coordinates))
 
 
-def kumar_yildirim(coordinates: AnyArray) -> AnyArray:
+def spanning(features: AnyArray) -> AnyArray:
+    """Return ones `(..., k)` at d arms that span the space, zeros at the others; where all are zero, at the first.
+
+    Each is the longest of what the ones before leave of the features as they are (pivoted QR).
+
+    >>> import numpy as np
+    >>> spanning(np.array([[1.0, 0.0], [2.0, 0.0], [0.5, 0.5]]))
+    array([0., 1., 1.])
+    """
+    xp = namespace(features)
+    dimension = rank(Candidates.of(features).coordinates)
+    basis = xp.astype(kumar_yildirim(evened(features, (-2, -1)), dimension) > 0, features.dtype)
+    first = one_hot(xp.zeros(basis.shape[:-1], dtype=xp.int64), basis.shape[-1], basis.dtype)
+    return xp.where(dimension[..., None] > 0, basis, first)
+
+
+def kumar_yildirim(coordinates: AnyArray, dimension: AnyArray | None = None) -> AnyArray:
     """Return the start of Kumar and Yıldırım (2005): 1/d on each of d arms that span the space.
 
-    Each pick is the arm farthest from the span of those before (pivoted Gram-Schmidt), O(k d²) in all.
+    Each pick is the arm farthest from the span of those before (pivoted Gram-Schmidt), O(k d²) in all. `dimension`
+    `(...)` is told where the coordinates are not orthonormal.
     """
     xp = namespace(coordinates)
     arms, columns = coordinates.shape[-2:]
-    dimension = rank(coordinates)
+    dimension = rank(coordinates) if dimension is None else dimension
     left = xp.sum(coordinates * coordinates, axis=-1)
     weights = xp.zeros_like(left)
     basis = xp.zeros_like(coordinates[..., :1, :])
-    for t in range(columns):
+    for t in range(min(arms, columns)):
         going = t < dimension
         j = xp.argmax(left, axis=-1)
         residual = row(coordinates, j)

@@ -32,12 +32,17 @@ class Transductive:
 
     def weights(self, candidates: Candidates, targets: AnyArray | None = None) -> AnyArray:
         """Return the design over all arms for the directions between `targets`."""
-        work = self._begin(candidates, targets)
+        x = candidates.coordinates
+        return self.toward(candidates, x if targets is None else rows(x, targets))
+
+    def toward(self, candidates: Candidates, vectors: AnyArray) -> AnyArray:
+        """Return the design over all arms for the directions made of `vectors` `(..., m, r)` of the span."""
+        work = self._begin(candidates, vectors)
         return iterate(work, self._finished, self._advance, self.limit, candidates.coordinates.shape[:-2])
 
     def certified(self, candidates: Candidates) -> tuple[AnyArray, float]:
         """Return the design of one set of arms, and its worst direction over the lower bound: 1 at the optimum."""
-        work: Work = tuple(part[None, ...] for part in self._begin(candidates, None))
+        work: Work = tuple(part[None, ...] for part in self._begin(candidates, candidates.coordinates))
         for t in range(self.limit):
             if bool(self._finished(work)[0]):
                 break
@@ -45,11 +50,10 @@ class Transductive:
         best, lower = (float(bound) for bound in work[-1][0, :])
         return work[0][0, :], best / lower if lower > 0 else float("inf")
 
-    def _begin(self, candidates: Candidates, targets: AnyArray | None) -> Work:
+    def _begin(self, candidates: Candidates, targeted: AnyArray) -> Work:
         x = candidates.coordinates
         xp = namespace(x)
         batch = x.shape[:-2]
-        targeted = x if targets is None else rows(x, targets)
         w = xp.ones_like(x[..., 0]) / x.shape[-2]
         shares = self.directions.widths(targeted @ xp.matrix_transpose(targeted))
         shares = xp.astype(shares > 1e-20, x.dtype)

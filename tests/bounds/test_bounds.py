@@ -336,3 +336,107 @@ def test_bounds_of_any_size_are_told_apart():
 def test_refusals_name_the_argument(call, says):
     with pytest.raises(InputError, match=says):
         call()
+
+
+# The lemmas and what the appendices name.
+
+
+def test_the_theorem_is_the_second_lemma_summed_over_the_stages():
+    widths = 0.07
+    summed = bounds.one_stage(0.9, widths, 1.3, 2.0).log + math.log(4)  # 16 arms: four stages
+    assert bounds.gse_allocation(16, 0.9, widths, 1.3).log == pytest.approx(summed)
+    summed = bounds.one_stage_glm(0.9, 0.2, widths, 1.3).log + math.log(4)
+    assert bounds.glm_allocation(16, 0.9, widths, 0.2, 1.3).log == pytest.approx(summed)
+
+
+def test_a_pair_of_a_glm_counts_both_arms():
+    one, other = (math.exp(-(0.8**2) * 0.25 / (8 * 0.1 * w)) for w in (0.02, 0.3))
+    assert bounds.one_pair_glm(0.8, 0.5, 0.02, 0.3, 0.1).log == pytest.approx(math.log(one + other))
+
+
+@pytest.mark.parametrize("gap", [0.3, 1.0, 2.0])
+def test_a_pair_is_mistaken_no_more_often_than_the_lemma_says(gap):
+    assert norm.cdf(-gap / math.sqrt(0.5)) <= bounds.one_pair(gap, 0.5)
+
+
+def test_pulls_for_an_accuracy_are_enough(rng):
+    """With them |x'(θ̂ − θ)| is off by ε or more, on either side, with probability δ at most; with c = 1 more often."""
+    x = rng.standard_normal((8, 3))
+    weights = np.full(8, 1 / 8)
+    g = np.max(leverage(x, np.linalg.inv(moment(x, weights))))
+    missed = {}
+    for constant in (1, 2):
+        pulls = bounds.pulls_for_accuracy(weights, g, accuracy=0.4, delta=0.1, constant=constant)
+        widest = np.max(leverage(x, np.linalg.inv(moment(x, pulls))))
+        missed[constant] = norm.cdf(-0.4 / math.sqrt(widest))
+        assert widest <= 0.4**2 / (constant * math.log(10)) * (1 + 1e-9)
+    assert missed[2] <= 0.1
+    assert missed[1] > missed[2]
+
+
+def test_the_hardness_of_peace_is_that_of_the_best_allocation():
+    arms = np.array([[1.0, 0.0], [0.0, 1.0], [math.cos(0.1), math.sin(0.1)]])
+    rho, gamma, weights = bounds.peace_hardness(arms, arms @ np.array([2.0, 0.0]))
+    assert rho == pytest.approx(220.15 / 2, rel=0.011)
+    assert weights == pytest.approx([0.048, 0.952, 0.0], abs=0.01)
+    assert 0.5 * rho < gamma < 2 * math.log(3) * rho
+
+
+def test_the_gaussian_hardness_of_two_arms_is_half_the_plain_one():
+    """One direction: E max(0, ·)² would be half, but the maximum over a single arm may be negative: E ξ² = 1."""
+    rho, gamma, _ = bounds.peace_hardness(np.eye(2), np.array([1.0, 0.0]), draws=200_000)
+    assert gamma == pytest.approx(rho, rel=0.02)
+
+
+def test_the_ratio_to_od_linbai_is_not_what_is_printed():
+    """What the printed order leaves out decides: below q = 8 the ratio falls in B, above it grows."""
+    for q, falls in ((3, True), (9, False)):
+        ratios = [bounds.log_ratio_to_od(4**q, 4, B, 0.5) for B in (10**3, 10**5, 10**7)]
+        assert (ratios[0] > ratios[1] > ratios[2]) == falls
+        assert (ratios[0] < ratios[1] < ratios[2]) == (not falls)
+    assert bounds.log_ratio_to_od_as_printed(4**3, 4, 0.5) == pytest.approx(math.log(6 / (16 + 2)) - 4 * 0.25 / 2)
+
+
+def test_peaces_budget_grows_with_the_width():
+    assert bounds.peace_budget(8, 0.5, 4.0) == 3 * 4 / 0.25
+    assert bounds.peace_budget(1, 1.0, 4.0, constant=2.0) == 8
+
+
+# Systems the paper only cites.
+
+
+def test_ucb_es_bound_is_least_at_its_largest_a():
+    gaps, budget = [0.1, 0.2, 0.2], 3000
+    a = 25 / 36 * (budget - 4) / bounds.plain_hardness(gaps)
+    assert bounds.plain_hardness(gaps) == pytest.approx(250)
+    at_most = bounds.ucb_e(gaps, budget)
+    assert at_most.log == pytest.approx(math.log(2 * budget * 4) - (budget - 4) / (18 * 250))
+    assert bounds.ucb_e(gaps, budget, a / 2).log > at_most.log
+    assert bounds.ucb_e(gaps, budget, b=2.0).log > at_most.log
+    with pytest.raises(InputError, match="the bound holds for a from 0 to"):
+        bounds.ucb_e(gaps, budget, 2 * a)
+
+
+def test_ugapebs_bound_is_least_at_its_largest_a():
+    gaps, budget = [0.1, 0.2, 0.2], 3000
+    H = bounds.ugapeb_hardness(gaps)
+    assert pytest.approx(4 * 250) == H
+    at_most = bounds.ugapeb(gaps, budget)
+    assert at_most.log == pytest.approx(math.log(2 * budget * 4) - (budget - 4) / (2 * H))
+    assert bounds.ugapeb_hardness(gaps, 0.4, 3.0) == pytest.approx(9 * 4 / 0.4**2)
+    with pytest.raises(InputError, match="the bound holds for a from 0 to"):
+        bounds.ugapeb(gaps, budget, -1.0)
+
+
+def test_shvars_bound_counts_the_stages_that_are_run():
+    variances = [1.0, 2.0, 4.0, 8.0, 1.0]
+    assert bounds.shvar(0.5, variances, 1000).log == pytest.approx(math.log(6) - (333 - 5) * 0.25 / 64)
+    log = math.log2(5)
+    printed = math.log(2 * log) - (1000 - 5 * log) * 0.25 / (4 * log * 16)
+    assert bounds.shvar_as_printed(0.5, variances, 1000).log == pytest.approx(printed)
+    with pytest.raises(InputError, match="variance must be positive"):
+        bounds.shvar(0.5, [1.0, 0.0], 100)
+
+
+def test_the_hardness_of_od_linbai():
+    assert bounds.linear_hardness([0.5, 0.1, 1.0], 3) == pytest.approx(max(2 / 0.01, 3 / 0.25))
