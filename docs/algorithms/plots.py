@@ -29,6 +29,11 @@ PAGES = {
     ),
     "lingape": ("randomized", SPHERE, ("gse-lin-fwg", "lingape", "lingape-greedy", "lingape-greedy-narrow")),
     "ucb": ("glm", GLM, ("gse-log-fwg", "ucb-glm", "ucb-glm-azizi2021", "linucb", "linucb-disjoint")),
+    "cited": (
+        "adaptive", ADAPTIVE,
+        ("gse-lin-fwg", "xy-adaptive", "lazy-track-and-stop", "lingame", "lingame-c", "ugapeb", "ucb-e-adaptive",
+         "shadavar"),
+    ),
     "top_two": ("adaptive", ADAPTIVE, ("gse-lin-fwg", "top-two-lin", "lingape-greedy-narrow", "linucb")),
 }  # fmt: skip
 

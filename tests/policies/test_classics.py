@@ -14,11 +14,10 @@ from bestarm.designs.spread import Equal
 from bestarm.errors import InputError
 from bestarm.models.means import Means
 from bestarm.playing import play
-from bestarm.policies.classics import UCBE, AverageOfOthers, NoPrior, WorstOfOthers
+from bestarm.policies.classics import AverageOfOthers, WorstOfOthers
 from bestarm.policies.earlier import continuous_rejects
 from bestarm.policies.elimination import AllStages, Elimination
 from bestarm.policies.schedules import Dropped, EvenStages, Rejects, ToLastStage, harmonic, reject_stages
-from bestarm.policies.sequential import EachOnce, MostPulled, Sequential
 
 HALVING = Elimination(Means(), Equal(), EvenStages(leftover=Dropped()))
 POOLED = Elimination(Means(), Equal(), EvenStages(leftover=ToLastStage()), AllStages())
@@ -145,21 +144,6 @@ def test_continuous_rejects_are_as_bold_as_the_rewards_are_wide(rng):
     tape = Tape.draw(bandit, 200, rng)
     wide = Tape(tape.features, 8 * tape.sums, 64 * tape.squares, 64 * 0.25)
     np.testing.assert_array_equal(play(CR_A, tape, 200, 1).counts, play(CR_A, wide, 200, 1).counts)
-
-
-# UCB-E.
-
-
-def test_ucb_e_follows_its_rule(rng):
-    """The rule, written out once more: argmax mean + √(a/n) after one pull each."""
-    tape = Tape.draw(arms_with(rng.random(5), 1.0), 80, rng)
-    run = play(Sequential(UCBE(3.0), NoPrior(), EachOnce(), MostPulled()), tape, 80, 1)
-    rewards, count = np.diff(tape.sums, axis=-1), np.ones(5, dtype=int)
-    while count.sum() < 80:
-        mean = np.array([rewards[i, : count[i]].mean() for i in range(5)])
-        count[np.argmax(mean + np.sqrt(3.0 / count))] += 1
-    np.testing.assert_array_equal(run.counts, count)
-    assert run.arm == np.argmax(count)
 
 
 # All of them.

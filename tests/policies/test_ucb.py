@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bestarm import instances
+from bestarm import catalog, instances
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Tape
 from bestarm.bandits import Poisson as PoissonNoise
 from bestarm.core import Problem, Pulls, Tally, Totals
@@ -17,7 +17,7 @@ from bestarm.playing import play
 from bestarm.policies.classics import SampleMeans
 from bestarm.policies.earlier import linucb, ucb_glm
 from bestarm.policies.posteriors import LinearPrior, SeparatePrior
-from bestarm.policies.radii import OFUL, Fixed, Li2010, Li2017, OfNoise, RadiusInputs, Variance
+from bestarm.policies.radii import OFUL, Filippi2010Theory, Fixed, Li2010, Li2017, OfNoise, RadiusInputs, Variance
 from bestarm.policies.rules import RandomUntil
 from bestarm.policies.sequential import BestEstimate, EachOnce, MostPulled, SequentialState
 
@@ -170,3 +170,37 @@ def test_ucb_glm_stays_sound_with_fewer_arms_than_features():
     bandit = instances.logistic(8, 12, replications=100, rng=3)
     run = play(ucb_glm(), bandit, 80, 1)
     assert (run.state.posterior.variance >= 0).all()
+
+
+# GLM-UCB.
+
+
+def test_glm_ucb_adds_its_bonus_to_the_reward():
+    """Seven successes of ten: θ = .8473, h = .7, and the bonus is .480 α."""
+    policy = catalog.policy("glm-ucb", alpha=0.5)
+    state = policy.start(Problem(np.ones((1, 1)), 20))
+    state = policy.tell(state, Pulls(np.array([0]), np.array([10])), Totals(np.array([7.0]), np.array([7.0])))
+    assert policy.rule.index(state)[0] == pytest.approx(0.7 + 0.480 * 0.5, abs=5e-4)
+
+
+def test_glm_ucb_is_greedy_among_arms_known_alike():
+    policy = catalog.policy("glm-ucb")
+    state = policy.start(Problem(np.eye(2), 30))
+    state = policy.tell(
+        state, Pulls(np.arange(2), np.array([10, 10])), Totals(np.array([4.0, 6.0]), np.array([4.0, 6.0]))
+    )
+    assert policy.ask(state, None).arms.tolist() == [1]
+
+
+def test_glm_ucb_starts_with_arms_that_span(rng):
+    policy = catalog.policy("glm-ucb")
+    x = rng.standard_normal((9, 3))
+    pulls = policy.ask(policy.start(Problem(x, 30)), rng)
+    assert pulls.times.sum() == 3
+    assert np.linalg.matrix_rank(x[pulls.arms]) == 3
+
+
+def test_glm_ucbs_theory_is_wider_than_any_reward():
+    found = Filippi2010Theory().of(RadiusInputs(Problem(np.stack([np.eye(2), 2 * np.eye(2)]), 1000)), 100)
+    assert found[0] == pytest.approx(83.6, abs=0.05)
+    assert found[1] > found[0]  # longer arms reach flatter parts of h

@@ -37,7 +37,8 @@ class Greedy:
         leverage = xp.vecdot(x, x) / rho[..., 0]
         width = xp.vecdot(y, y) / rho[..., 0]
         for _ in range(pulls):
-            a = self._choose(cross, leverage, width)
+            left = width[..., :, None] - cross * cross / (1 + leverage)[..., None, :]
+            a = tightest(xp.max(left, axis=-2), leverage)
             scale = 1 / (1 + pick(leverage, a))[..., None]
             own_a = row(own, a)
             cross_a = matvec(cross, one_hot(a, arms, x.dtype))
@@ -48,10 +49,10 @@ class Greedy:
             times = times + one_hot(a, arms, xp.int64)
         return times
 
-    def _choose(self, cross: AnyArray, leverage: AnyArray, width: AnyArray) -> AnyArray:
-        xp = namespace(cross)
-        left = width[..., :, None] - cross * cross / (1 + leverage)[..., None, :]
-        worst = xp.max(left, axis=-2)
-        best = xp.min(worst, axis=-1, keepdims=True)
-        tied = worst <= best * (1 + 1e-9)
-        return xp.argmax(xp.where(tied, leverage, -xp.ones_like(leverage)), axis=-1)
+
+def tightest(worst: AnyArray, leverage: AnyArray) -> AnyArray:
+    """Return the arm `(...)` of least `worst` = max_y y'(A + x x')⁻¹y `(..., K)`; of several, of largest leverage."""
+    xp = namespace(worst)
+    best = xp.min(worst, axis=-1, keepdims=True)
+    tied = worst <= best * (1 + 1e-9)
+    return xp.argmax(xp.where(tied, leverage, -xp.ones_like(leverage)), axis=-1)

@@ -34,6 +34,30 @@ def best_other(values: Array) -> Array:
     return put(np.broadcast_to(pick(values, first)[..., None], values.shape), first, second)
 
 
+def least(values: Array, mean: Array) -> Array:
+    """Return the arm of least value `(...)`, of several the one of largest `mean`; so that labels do not matter.
+
+    >>> least(np.array([2.0, 1.0, 1.0]), np.array([9.0, 3.0, 5.0]))
+    np.int64(2)
+    """
+    tied = values == np.min(values, axis=-1, keepdims=True)
+    return np.argmax(np.where(tied, mean, -np.inf), axis=-1)
+
+
+def closest_race(mean: Array, reach: Array) -> tuple[Array, Array, Array]:
+    """Return J, j and B_J `(...)` of intervals m ± `reach`.
+
+    B_k = max_{i≠k} U_i − L_k, J = argmin_k B_k, j = argmax_{k≠J} U_k.
+    """
+    upper = mean + reach
+    bounds = best_other(upper)
+    bounds -= mean
+    bounds += reach
+    leader = np.argmin(bounds, axis=-1)
+    rival = np.argmax(put(upper, leader, -np.inf), axis=-1)
+    return leader, rival, pick(bounds, leader)
+
+
 def less_pulled(counts: Array, i: Array, j: Array) -> Array:
     """Return whichever of arms `i` and `j` `(...)` was pulled less often; i when equally often."""
     return np.where(pick(counts, j) < pick(counts, i), j, i)

@@ -11,7 +11,7 @@ from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
 from bestarm.linalg import pick, tally
 from bestarm.models.means import sample_means
 from bestarm.policies.choices import put
-from bestarm.policies.radii import known_noise
+from bestarm.policies.radii import known_noise, reward_range
 from bestarm.policies.schedules import harmonic
 from bestarm.policies.sequential import Prior, Rule, SequentialState
 from bestarm.posteriors import Posterior
@@ -65,16 +65,6 @@ class SampleMeans(Posterior):
     def after(self, pulls: Pulls, totals: Totals) -> "SampleMeans":
         """Return what is known after `pulls` gave `totals`."""
         return SampleMeans(self.tally + tally(pulls, totals, self.counts.shape[-1]))
-
-
-@dataclass(frozen=True)
-class UCBE(Rule):
-    """argmax_i mean_i + √(a / n_i), for arms pulled once before (Audibert, Bubeck and Munos 2010, Figure 1)."""
-
-    a: float = 2.0
-
-    def arm(self, state: SequentialState, rng: Random) -> Array:
-        return np.argmax(state.posterior.mean + np.sqrt(self.a / state.posterior.counts), axis=-1)
 
 
 # -------------------------------------------------------------------------------- optimal budget allocation
@@ -220,8 +210,7 @@ class ContinuousRejection(Rule):
         logbar = np.take(_harmonics(problem.arms), size)
         inside = np.sum(known.counts, axis=-1) - before.gone
         beta = logbar * np.maximum(inside, 1.0) / (problem.budget - before.gone)
-        spread = 1.0 if problem.noise_variance is None else 2 * problem.noise_variance**0.5
-        below = self.rival.level(mean, others) - pick(mean, worst) > spread * (1 / np.sqrt(beta) - 1)
+        below = self.rival.level(mean, others) - pick(mean, worst) > reward_range(problem) * (1 / np.sqrt(beta) - 1)
         out = below & (pulled > before.bar) & (size > 2)
         if not np.any(out):
             return before

@@ -36,13 +36,15 @@ from bestarm.policies.classics import (
 )
 from bestarm.policies.elimination import AllArms, AllStages, Elimination, ThisStage
 from bestarm.policies.embedded import Embedded
+from bestarm.policies.games import LinGame, LinGameC
+from bestarm.policies.gaps import UCBE, AdaptiveUCBE, UGapE
 from bestarm.policies.likelihood import MaximumLikelihood
 from bestarm.policies.p1_rage import P1Rage
 from bestarm.policies.peace import Exact, Official, Peace
-from bestarm.policies.posteriors import KernelPrior, LinearPrior, RidgePrior, SeparatePrior
+from bestarm.policies.posteriors import KernelPrior, LeastSquares, LinearPrior, RidgePrior, SeparatePrior
 from bestarm.policies.process import FittedProcess
 from bestarm.policies.radii import Azizi2021, Fixed, Li2017, Variance
-from bestarm.policies.rules import UCB, BayesGap, LinGapE, RandomUntil, SmallestBound, Thompson, TopTwo
+from bestarm.policies.rules import GLMUCB, UCB, BayesGap, LinGapE, RandomUntil, SmallestBound, Thompson, TopTwo
 from bestarm.policies.schedules import (
     Dropped,
     EvenStages,
@@ -53,15 +55,21 @@ from bestarm.policies.schedules import (
     YangTan,
 )
 from bestarm.policies.sequential import (
+    BestActive,
     ByDesign,
     EachIfCheap,
     EachOnce,
+    EachOrSpanning,
     EachSeveral,
     MostPulled,
     RandomShare,
     RandomSubset,
     Sequential,
+    SpanningArms,
 )
+from bestarm.policies.tracking import LazyTrackAndStop
+from bestarm.policies.variances import UpperVariances, VarianceHalving
+from bestarm.policies.xy_adaptive import XYAdaptive
 
 fwg = BySize(Rounded(Ascent(start=Multiplicative()), AutoRound()), Sparse())
 literal = Ascent(LineSearch(), Even(), tolerance=0.0, limit=100)
@@ -165,7 +173,7 @@ ENTRIES: dict[str, Entry] = {
         "peace": (Peace(GaussianWidth(), Official(), AllStages()), "Peace: each epoch halves the Gaussian width"),
         "peace-rho": (Peace(WorstPair(), Exact(), ThisStage()), "Peace with the worst pair in place of the width"),
     }),
-    **_family("Azizi, Kveton and Ghavamzadeh 2022, section 7", "peace", {
+    **_family("Azizi, Kveton and Ghavamzadeh 2022, section 8", "peace", {
         "linear-exploration": (Elimination(Linear(), xy, measure=AllArms()),
             "LinearExploration: halving, XY design over all arms"),
     }),
@@ -226,6 +234,41 @@ ENTRIES: dict[str, Entry] = {
             "UCB-GLM, logistic model, most pulled arm", "0/1"),
         "ucb-glm-azizi2021": (Sequential(UCB(Fixed(0.5), Variance()), MaximumLikelihood(), EachOnce(), MostPulled()),
             "UCB-GLM as in the GSE paper's published code", "0/1"),
+    }),
+    **_family("Filippi, Cappé, Garivier and Szepesvári 2010, Algorithm 1", "cited", {
+        "glm-ucb": (Sequential(GLMUCB(), MaximumLikelihood(), SpanningArms(), MostPulled()),
+            "GLM-UCB, logistic model, bonus in units of the reward, most pulled arm", "0/1"),
+    }),
+    **_family("Audibert, Bubeck and Munos 2010, Figures 1 and 4", "cited", {
+        "ucb-e": (Sequential(UCBE(b=None), NoPrior(), EachOnce()), "UCB-E: upper confidence bounds of a fixed width"),
+        "ucb-e-adaptive": (Sequential(AdaptiveUCBE(), NoPrior(), EachOnce()),
+            "UCB-E, the width made of the gaps seen so far"),
+    }),
+    **_family("Gabillon, Ghavamzadeh and Lazaric 2012, Figure 1", "cited", {
+        "ugapeb": (Sequential(UGapE(), NoPrior(), EachOnce()),
+            "UGapEb: the less pulled of leader and rival, the width made of the gaps seen so far"),
+        "ugapeb-paper": (Sequential(UGapE(), NoPrior(), EachOnce(), SmallestBound()),
+            "UGapEb, names the leader of the round with the smallest bound, as printed"),
+    }),
+    **_family("Soare, Lazaric and Munos 2014, Algorithm 3", "cited", {
+        "xy-adaptive": (Sequential(XYAdaptive(), LeastSquares(), final=BestActive()),
+            "XY-adaptive, cut at the budget: XY allocation by phases for who is left"),
+    }),
+    **_family("Jedra and Proutière 2020, Algorithm 1", "cited", {
+        "lazy-track-and-stop": (Sequential(LazyTrackAndStop(), LeastSquares(), SpanningArms()),
+            "lazy track-and-stop, cut at the budget: follows the best allocation for the estimate"),
+    }),
+    **_family("Degenne, Ménard, Shang and Valko 2020, Algorithms 1 and 2", "cited", {
+        "lingame": (Sequential(LinGame(), RidgePrior(), EachOrSpanning()),
+            "LinGame, cut at the budget: a learner for each answer plays against the worst alternative"),
+        "lingame-c": (Sequential(LinGameC(), RidgePrior(), EachOrSpanning()),
+            "LinGame-C, cut at the budget: one learner over pairs of answer and arm"),
+    }),
+    **_family("Lalitha, Kalantari, Ma, Deoras and Kveton 2023", "cited", {
+        "shvar": (Sequential(VarianceHalving(), NoPrior(), final=BestActive()),
+            "SHVar: halving, pulls in proportion to known variances"),
+        "shadavar": (Sequential(VarianceHalving(UpperVariances()), NoPrior(), final=BestActive()),
+            "SHAdaVar: halving, pulls in proportion to upper bounds on unknown variances"),
     }),
     **_family("Thompson 1933; Rasmussen and Williams 2006, chapters 2 and 5", "auto", {
         "gp-thompson": (Sequential(Thompson(), FittedProcess(), RandomShare()),

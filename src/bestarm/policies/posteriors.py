@@ -9,7 +9,7 @@ import numpy as np
 from bestarm.core import Array
 from bestarm.errors import InputError
 from bestarm.kernels import Kernel
-from bestarm.linalg import power_of_two
+from bestarm.linalg import Candidates, power_of_two, rotated
 from bestarm.posteriors import Coefficients, Full, NormalPosterior, Separate
 
 VAGUE = 2.0**20  # standard deviations of the noise that the prior of a coefficient times its feature has at most
@@ -22,10 +22,7 @@ class LinearPrior:
     variance: float = 1.0
 
     def posterior(self, features: Array, noise: float) -> NormalPosterior:
-        if features.shape[-1] > features.shape[-2]:
-            left, values, _ = np.linalg.svd(features, full_matrices=False)
-            features = left * values[..., None, :]
-        features = _vague_at_most(features, self.variance, noise)
+        features = _vague_at_most(rotated(features), self.variance, noise)
         identity = np.eye(features.shape[-1], dtype=features.dtype)
         inverse = self.variance * np.broadcast_to(identity, (*features.shape[:-2], *identity.shape))
         variance = self.variance * np.vecdot(features, features)
@@ -48,6 +45,20 @@ class RidgePrior:
 
     def posterior(self, features: Array, noise: float) -> NormalPosterior:
         return LinearPrior(self.variance).posterior(features, noise)
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Least squares on the span of the arms; a ridge too small to matter stands in until all of it was seen."""
+
+    ridge: float = 1e-9
+
+    @property
+    def variance(self) -> float:
+        return 1 / self.ridge
+
+    def posterior(self, features: Array, noise: float) -> NormalPosterior:
+        return LinearPrior(self.variance).posterior(Candidates.of(features).coordinates, noise)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from bestarm.core import Array, Problem
+from bestarm.designs.starts import spanning
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, rank
+from bestarm.models.law import Law, Logistic
 from bestarm.posteriors import root
 
 LEAST = 1e-12  # β² below this counts as this
@@ -26,6 +28,14 @@ def known_noise(problem: Problem, given: float | None, name: str, otherwise: str
     if not noise >= 0:
         raise InputError(f"noise_variance must not be negative; given {noise}")
     return float(noise)
+
+
+def reward_range(problem: Problem) -> float:
+    """Return b = 2σ, which stands in for the range of rewards in rules for rewards in [0, b]; 1 where σ is not known.
+
+    Both have P(a mean of n is off by b √(a/n)) ≤ exp(−2a) (Hoeffding).
+    """
+    return 1.0 if problem.noise_variance is None else 2 * problem.noise_variance**0.5
 
 
 class IntervalWidth(Protocol):
@@ -148,6 +158,47 @@ class Li2017:
         half = given.dimension / 2
         delta = self.delta if self.delta is not None else 1 / given.problem.budget
         return given.sigma / self.slope * np.sqrt(half * np.log(1 + given.problem.budget / half) + log(1 / delta))
+
+
+@dataclass(frozen=True)
+class Filippi2010:
+    """α √(ln t), the asymptotic form of GLM-UCB's radius (Filippi, Cappé, Garivier and Szepesvári 2010).
+
+    >>> round(Filippi2010().of(RadiusInputs(Problem(np.eye(1), 100)), 10), 4)
+    0.7587
+    """
+
+    alpha: float = 0.5
+
+    def of(self, given: RadiusInputs, spent: int) -> Array | float:
+        return self.alpha * sqrt(log(max(spent, 1)))
+
+
+@dataclass(frozen=True)
+class Filippi2010Theory:
+    """(2 k_h κ R / c_h) √(2 d ln t ln(2 d B/δ)), κ = √(3 + 2 ln(1 + 2 L²/λ_0)), as GLM-UCB's theorem has it.
+
+    k_h and c_h are the largest and the least slope of h on |x'θ| ≤ L S, λ_0 the least eigenvalue of Σ x x' over the
+    arms of `spanning`, L the largest |x|, R the range of rewards. At sizes that matter it is larger than any reward.
+
+    >>> float(Filippi2010Theory().of(RadiusInputs(Problem(np.eye(2), 1000)), 100).round(1))
+    83.6
+    """
+
+    delta: float = 0.05
+    bound: float = 1.0
+    range: float = 1.0
+    law: Law = Logistic()
+
+    def of(self, given: RadiusInputs, spent: int) -> Array | float:
+        x, d = given.problem.features, given.dimension
+        basis = x * spanning(x)[..., None]
+        values = np.linalg.eigvalsh(np.matrix_transpose(basis) @ basis)
+        place = x.shape[-1] - d.astype(np.int64)
+        least = np.maximum(np.take_along_axis(values, place[..., None], axis=-1)[..., 0], LEAST)
+        kappa = np.sqrt(3 + 2 * np.log(1 + 2 * given.longest**2 / least))
+        steep = self.law.slope(np.zeros_like(d)) * 2 * kappa * self.range / self.law.slope(given.longest * self.bound)
+        return steep * np.sqrt(2 * d * log(max(spent, 1)) * np.log(2 * d * given.problem.budget / self.delta))
 
 
 class Confidence(IntervalWidth, Protocol):

@@ -12,12 +12,13 @@ import numpy as np
 from bestarm.core import Array, Problem, Random
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, pick, rank
-from bestarm.policies.choices import best_other, most_telling, put
+from bestarm.policies.choices import best_other, closest_race, most_telling, put
 from bestarm.policies.choosers import Chooser, GreedyArm
 from bestarm.policies.radii import (
     LEAST,
     Confidence,
     Deviation,
+    Filippi2010,
     Hoffman,
     IntervalWidth,
     OfNoise,
@@ -100,6 +101,22 @@ class RandomUntil(Rule):
         return state.memory.on & (np.take_along_axis(values, place[..., None], axis=-1)[..., 0] < self.least)
 
 
+@dataclass(frozen=True)
+class GLMUCB(UCB):
+    """argmax_k h(x_k'θ) + radius · |x_k|_{V⁻¹} (Filippi, Cappé, Garivier and Szepesvári 2010).
+
+    The bonus is added to the mean reward, where UCB-GLM adds it to the predictor x'θ. It asks for `MaximumLikelihood`,
+    whose law has the mean function h.
+    """
+
+    radius: Radius = Filippi2010()
+
+    def index(self, state: SequentialState) -> Array:
+        known = state.posterior
+        radius = np.asarray(self.radius.of(state.memory, state.spent))[..., None]
+        return known.prior.link.value(known.mean) + self.width.of(known.variance) * radius
+
+
 # ---------------------------------------------------------------------------------------------- BayesGap
 
 
@@ -170,14 +187,7 @@ class BayesGap(Rule):
         gaps = np.maximum(gaps / 2, max(self.epsilon, LEAST))
         scale = (budget - mean.shape[-1]) / posterior.noise + precision
         beta = self.confidence.beta(scale, gaps)
-        reach = width * beta[..., None]
-        upper = mean + reach
-        bounds = best_other(upper)
-        bounds -= mean
-        bounds += reach
-        leader = np.argmin(bounds, axis=-1)
-        rival = np.argmax(put(upper, leader, -np.inf), axis=-1)
-        return Look(leader, rival, pick(bounds, leader), beta)
+        return Look(*closest_race(mean, width * beta[..., None]), beta)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from bestarm.designs.ascent import Ascent
 from bestarm.designs.protocols import Design, Rounded
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.spread import random_subset
-from bestarm.designs.starts import Multiplicative
+from bestarm.designs.starts import Multiplicative, spanning
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.policies.posteriors import LinearPrior
@@ -153,6 +153,32 @@ class RandomSubset:
 
 
 @dataclass(frozen=True)
+class SpanningArms:
+    """d arms that span the space once each; of a smaller budget B a random B of all arms.
+
+    d is the number of features, at most one an arm. Where the rank is lower the longest of the other arms make it up,
+    so that replications of several ranks stay in step.
+    """
+
+    def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
+        x, d = problem.features, min(problem.features.shape[-2:])
+        if problem.budget < d:
+            return RandomSubset().pulls(problem, rng)
+        length = np.vecdot(x, x)
+        wanted = spanning(x) * (1 + np.max(length, axis=-1, keepdims=True)) + length
+        arms = np.argsort(-wanted, axis=-1, stable=True)[..., :d]
+        return Pulls(arms, np.ones_like(arms))
+
+
+@dataclass(frozen=True)
+class EachOrSpanning:
+    """Each arm once if that is at most half the budget, else d arms that span the space."""
+
+    def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
+        return (EachOnce() if problem.budget >= 2 * problem.arms else SpanningArms()).pulls(problem, rng)
+
+
+@dataclass(frozen=True)
 class RandomShare:
     """A `share` of the budget on random arms, each at most once."""
 
@@ -193,6 +219,14 @@ class BestEstimate:
 
     def arm(self, state: SequentialState) -> Array:
         return np.argmax(state.posterior.mean, axis=-1)
+
+
+@dataclass(frozen=True)
+class BestActive:
+    """The arm of largest estimated mean among those the rule has not dropped."""
+
+    def arm(self, state: SequentialState) -> Array:
+        return np.argmax(np.where(state.memory.active, state.posterior.mean, -np.inf), axis=-1)
 
 
 @dataclass(frozen=True)
