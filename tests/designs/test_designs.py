@@ -12,7 +12,7 @@ from bestarm.designs.directions import EachArm, EachPair
 from bestarm.designs.greedy import Greedy
 from bestarm.designs.newton import Newton
 from bestarm.designs.spread import Clustered, Forced, Uniform
-from bestarm.designs.starts import Even, KumarYildirim, Multiplicative, kumar_yildirim
+from bestarm.designs.starts import Even, KumarYildirim, Multiplicative, kumar_yildirim, spanning
 from bestarm.designs.transductive import Transductive
 from bestarm.linalg import Candidates, leverage, moment, rank, span_coordinates
 from tests.conftest import AWKWARD
@@ -283,7 +283,7 @@ def test_uniform_is_even_and_its_odd_pulls_are_random(rng):
 def test_clusters_share_the_budget_equally(rng):
     crowd = np.array([1.0, 0.0]) + 1e-3 * rng.standard_normal((20, 2))
     arms = Candidates.of(np.concatenate([crowd, [[0.0, 1.0]]]))
-    times = Clustered(2).allocate(arms, 40, rng)
+    times = Clustered().allocate(arms, 40, rng)
     assert times[-1] == 20
     assert (times[:-1] == 1).all()
 
@@ -306,3 +306,13 @@ def test_batched_designs_equal_single_ones_bit_for_bit(rng):
         together = design.weights(Candidates.of(x))
         alone = np.stack([design.weights(Candidates.of(one)) for one in x])
         np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("kind", AWKWARD)
+def test_arms_that_span_do_so_and_are_no_more_than_it_takes(kind, rng):
+    features = AWKWARD[kind](rng)
+    chosen = spanning(features) > 0
+    coordinates = Candidates.of(features).coordinates
+    dimension = int(rank(coordinates))
+    assert np.count_nonzero(chosen) == max(1, dimension)
+    assert np.linalg.matrix_rank(coordinates[chosen], tol=1e-9) == dimension

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bestarm import instances
+from bestarm import catalog, instances
 from bestarm.bandits import Bandit, Gaussian, Tape
 from bestarm.core import Problem, Pulls, Tally, Totals
 from bestarm.designs.ascent import Ascent
@@ -120,12 +120,6 @@ def test_whole_numbers_are_not_rounded_up():
     assert pulls.times.tolist() == [3, 3, 3, 3]
 
 
-def test_replications_of_different_rank_are_refused():
-    features = np.stack([np.eye(3), np.diag([1.0, 1.0, 0.0])])
-    with pytest.raises(InputError, match="ranks 2 to 3"):
-        OD.start(Problem(features, 100))
-
-
 def test_telling_more_than_was_planned_is_refused(rng):
     run = play(OD, instances.corner(5, rng=1), 30, rng)
     with pytest.raises(InputError, match="over"):
@@ -166,3 +160,43 @@ def test_accuracy_is_that_of_an_independent_implementation(bandit, budget, accur
     ours = truth.correct(play(OD, truth, budget, rng).arm).mean()
     error = np.sqrt(2 * accuracy * (1 - accuracy) / 1000)  # of a difference of two such numbers
     assert abs(ours - accuracy) < 4.9 * error  # fails by chance once in a million
+
+
+@pytest.mark.parametrize("name", ["od-linbai", "od-linbai-spend", "gse-lin-fwg-azizi2021", "gse-lin-cluster"])
+def test_replications_of_several_ranks_answer_as_each_alone(name, rng):
+    """A stack of arms of rank 5, 2, 1 and 5, twins among them, as draws with replacement from a table give."""
+    full, other = rng.standard_normal((2, 12, 5))
+    flat = rng.standard_normal((12, 2)) @ rng.standard_normal((2, 5))
+    line = np.outer(rng.standard_normal(12), rng.standard_normal(5))
+    twins = np.repeat(other[:6], 2, axis=0)
+    features = np.stack([full, flat, line, twins])
+    tape = Tape.draw(Bandit(features, features @ rng.standard_normal(5), Gaussian(1.0)), 240, rng)
+    policy = catalog.policy(name)
+    together = play(policy, tape, 240, Still(0.25))
+    for row in range(4):
+        alone = play(policy, Tape(features[row], tape.sums[row], tape.squares[row], 1.0), 240, Still(0.25))
+        assert alone.arm == together.arm[row]
+        np.testing.assert_array_equal(alone.counts, together.counts[row])
+
+
+def test_a_stack_of_several_ranks_stands_as_its_rows(rng):
+    features = np.stack([rng.standard_normal((8, 4)), rng.standard_normal((8, 1)) @ rng.standard_normal((1, 4))])
+    run = play(OD, Bandit(features, features[..., 0], Gaussian(1.0)), 100, rng)
+    assert OD.describe(run.state).active.sum(axis=-1).tolist() == [1, 1]
+    assert run.state.best.shape == (2,)
+    assert OD.start(Problem(features[None], 100)).best.shape == (1, 2)
+
+
+class Still(np.random.Generator):
+    """A generator whose draws are all the same, in a stack or alone."""
+
+    def __init__(self, value):
+        super().__init__(np.random.PCG64(7))
+        self.value = value
+
+    def spawn(self, n_children):
+        return [self] * n_children
+
+    def random(self, size=None):
+        ladder = np.linspace(0.0, 0.9, np.shape(np.empty(size))[-1])
+        return np.broadcast_to(ladder, size)

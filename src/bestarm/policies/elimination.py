@@ -4,9 +4,10 @@ GSE (Azizi, Kveton and Ghavamzadeh 2022, Algorithm 1), OD-LinBAI, sequential hal
 loop with other parts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from math import prod
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,6 +35,34 @@ class EliminationState:
     known: Tally  # totals of all K arms the next fit builds on
     spent: Array  # pulls so far, (...)
     best: Array  # (...)
+    groups: tuple["RankGroup", ...] = ()  # where the replications have schedules of their own: they stand here, by rank
+
+
+class RankGroup(NamedTuple):
+    """Replications of one rank, as a run of their own."""
+
+    places: Array  # among all of them, counted along the batch as one axis
+    state: EliminationState
+
+    def ask(self, policy: "Elimination", rng: Random) -> Pulls:
+        """Return what they ask for, by arm `(n, K)`; nothing where their stages are over."""
+        zero = np.zeros(self.state.problem.features.shape[:-1], dtype=np.int64)
+        pulls = policy.ask(self.state, rng)
+        times = zero if pulls is None else scatter(pulls.arms, pulls.times, zero.shape[-1])
+        return Pulls(_everyone(self.state.problem), times)
+
+    def tell(self, policy: "Elimination", pulls: Pulls, totals: Totals) -> "RankGroup":
+        """Return the group after its part of `pulls` gave its part of `totals`, both `(R, m)`."""
+        if self.state.stage == len(self.state.stages):
+            return self
+        own = Pulls(pulls.arms[self.places, :], pulls.times[self.places, :])
+        scatter = None if totals.scatter is None else totals.scatter[self.places, :]
+        gave = Totals(totals.sums[self.places, :], totals.squares[self.places, :], scatter)
+        return self._replace(state=policy.tell(self.state, own, gave))
+
+
+class RanksDiffer(Exception):
+    """Replications that are played together have features of several ranks, and their schedule goes by the rank."""
 
 
 class Measure(Protocol):
@@ -128,7 +157,12 @@ class Elimination:
     def start(self, problem: Problem) -> EliminationState:
         everyone = _everyone(problem)
         candidates = Candidates.of(problem.features)
-        stages = self.schedule.stages(problem.arms, problem.budget, lambda: _common_rank(candidates))
+        groups: tuple[RankGroup, ...] = ()
+        try:
+            stages = self.schedule.stages(problem.arms, problem.budget, lambda: _common_rank(candidates))
+        except RanksDiffer:
+            groups = self._by_rank(problem, candidates)
+            stages = max((group.state.stages for group in groups), key=len)
         zero = np.zeros_like(problem.features[..., 0])
         return EliminationState(
             problem=problem,
@@ -142,11 +176,15 @@ class Elimination:
             known=Tally(zero, zero, zero),
             spent=np.zeros(problem.batch, dtype=np.int64),
             best=everyone[..., 0],
+            groups=groups,
         )
 
     def ask(self, state: EliminationState, rng: Random) -> Pulls | None:
         if state.stage == len(state.stages):
             return None
+        if state.groups:
+            each = [(group.places, group.ask(self, rng).times) for group in state.groups]
+            return Pulls(_everyone(state.problem), _together(each, state.problem.batch))
         left = state.problem.budget - state.spent
         targets = self.measure.targets(state.active)
         times = state.stages[state.stage].times(self.design, state.candidates, left, rng, targets)  # Alg. 1, line 3
@@ -155,6 +193,8 @@ class Elimination:
     def tell(self, state: EliminationState, pulls: Pulls, totals: Totals) -> EliminationState:
         if state.stage == len(state.stages):
             raise InputError("all stages are over: there is nothing left to tell this elimination")
+        if state.groups:
+            return self._tell_groups(state, pulls, totals)
         everyone = _everyone(state.problem)
         known = self.memory.merge(state.known, tally(pulls, totals, state.problem.arms))
         fit = self._fit(state, known, self.memory.scope(everyone, state.measured))  # Alg. 1, line 4
@@ -200,9 +240,28 @@ class Elimination:
 
     def describe(self, state: EliminationState) -> Standing:
         """Return who is still in, the stages, and what the last one made of the arms it compared."""
-        active = scatter(state.active, np.ones_like(state.active), state.problem.arms) > 0
+        if state.groups:
+            each = [(group.places, _marks(group.state)) for group in state.groups]
+            return Standing(_together(each, state.problem.batch))
         pulls = tuple(count for stage in state.stages for count in stage.certain)
-        return Standing(active, pulls, state.stage, self.eta, partial(self._estimates, state))
+        return Standing(_marks(state), pulls, state.stage, self.eta, partial(self._estimates, state))
+
+    def _by_rank(self, problem: Problem, candidates: Candidates) -> tuple[RankGroup, ...]:
+        """Return the replications of each rank at their start, as runs of their own."""
+        ranks = np.reshape(rank(candidates.coordinates), -1)
+        features = np.reshape(problem.features, (len(ranks), *problem.features.shape[-2:]))
+        places = [np.flatnonzero(ranks == one) for one in np.unique(ranks)]
+        return tuple(RankGroup(some, self.start(replace(problem, features=features[some]))) for some in places)
+
+    def _tell_groups(self, state: EliminationState, pulls: Pulls, totals: Totals) -> EliminationState:
+        """Return the state after each group was told its part; a group whose stages are over stays as it is."""
+        size = prod(state.problem.batch)
+        parts = (pulls.arms, pulls.times, totals.sums, totals.squares, totals.scatter)
+        flat: list[Any] = [None if part is None else np.reshape(part, (size, -1)) for part in parts]
+        groups = tuple(group.tell(self, Pulls(*flat[:2]), Totals(*flat[2:])) for group in state.groups)
+        best = _together([(group.places, group.state.best) for group in groups], state.problem.batch)
+        spent = state.spent + np.sum(pulls.times, axis=-1)
+        return replace(state, stage=state.stage + 1, groups=groups, spent=spent, best=best)
 
     def _estimates(self, state: EliminationState) -> Estimates | None:
         if state.fit is None:
@@ -226,12 +285,24 @@ class Elimination:
 
 
 def _common_rank(candidates: Candidates) -> int:
-    """Return the dimension of the span, which replications of one schedule must share."""
+    """Return the dimension of the span, if all replications have the same; else raise RanksDiffer."""
     dimension = rank(candidates.coordinates)
     least, most = (int(pick(dimension)) if dimension.size else 1 for pick in (np.min, np.max))
     if least != most:
-        raise InputError(f"replications played together must have features of one rank; given ranks {least} to {most}")
+        raise RanksDiffer
     return most
+
+
+def _marks(state: EliminationState) -> Array:
+    """Return who is still in, `(..., K)`."""
+    counted: Array = scatter(state.active, np.ones_like(state.active), state.problem.arms)
+    return counted > 0
+
+
+def _together(each: list[tuple[Array, Array]], batch: tuple[int, ...]) -> Array:
+    """Return arrays `(n, ...)` of replications at their places, as one array with the axes `batch` in front."""
+    places, parts = (np.concatenate(some) for some in zip(*each, strict=True))
+    return np.reshape(parts[np.argsort(places)], (*batch, *parts.shape[1:]))
 
 
 def _asked(arms: Array, times: Array) -> Pulls:
