@@ -36,7 +36,7 @@ def _batch(replications: int | None) -> tuple[int, ...]:
 def adaptive(
     arms: int = 16, omega: float = 0.1, noise_variance: float = 10.0, replications: int | None = None
 ) -> Bandit:
-    """Return e_1..e_d and (cos ω, sin ω, 0, ..), d = K − 1, θ = e_1 (Soare et al.; paper, section 7.1)."""
+    """Return e_1..e_d and (cos ω, sin ω, 0, ..), d = K − 1, θ = e_1 (Soare et al.; paper, section 8.1)."""
     disturbing = np.zeros((1, arms - 1))
     disturbing[0, :2] = np.cos(omega), np.sin(omega)
     features = _stack(np.concatenate([np.eye(arms - 1), disturbing]), replications)
@@ -50,7 +50,7 @@ def static(
     variant: str = "text",
     replications: int | None = None,
 ) -> Bandit:
-    """Return e_1..e_K with θ = (Δ, 0, ..) (Xu et al.; paper, section 7.2).
+    """Return e_1..e_K with θ = (Δ, 0, ..) (Xu et al.; paper, section 8.2).
 
     The text gives no noise variance: 1 here. The published code has 10, where every method is near chance.
     """
@@ -67,7 +67,7 @@ def randomized(
     replications: int | None = None,
     rng: Any = None,
 ) -> Bandit:
-    """Return arms uniform on the sphere, θ = x_i + 0.01 (x_j − x_i) for the closest pair (paper, section 7.3).
+    """Return arms uniform on the sphere, θ = x_i + 0.01 (x_j − x_i) for the closest pair (paper, section 8.3).
 
     The published code draws from a cube and normalises, which favours its corners.
     """
@@ -85,7 +85,7 @@ def randomized(
 def logistic(
     arms: int = 8, dimension: int = 5, variant: str = "text", replications: int | None = None, rng: Any = None
 ) -> Bandit:
-    """Return arms uniform in [−½, ½]^d, θ ~ N(0, 3/d I), Bernoulli rewards (paper, section 7.4).
+    """Return arms uniform in [−½, ½]^d, θ ~ N(0, 3/d I), Bernoulli rewards (paper, section 8.4).
 
     The published code takes 3/d for the standard deviation.
     """

@@ -201,10 +201,10 @@ def replay(
 
 
 WORLDS: dict[str, World] = {
-    "adaptive": World(varied(instances.adaptive), "a basis and an arm close to the best one (section 7.1)"),
-    "static": World(varied(instances.static), "a basis, one arm better by a gap (section 7.2)"),
-    "randomized": World(varied(instances.randomized), "arms on the sphere, the closest two compete (section 7.3)"),
-    "glm": World(varied(instances.logistic), "logistic rewards in a cube (section 7.4)"),
+    "adaptive": World(varied(instances.adaptive), "a basis and an arm close to the best one (section 8.1)"),
+    "static": World(varied(instances.static), "a basis, one arm better by a gap (section 8.2)"),
+    "randomized": World(varied(instances.randomized), "arms on the sphere, the closest two compete (section 8.3)"),
+    "glm": World(varied(instances.logistic), "logistic rewards in a cube (section 8.4)"),
     "automobile": World(partial(datasets.automobile, arms=16), "205 cars and their prices (appendix)"),
     "motor": World(
         datasets.motor, "moments of an electric motor and its temperature (appendix; the data is not shipped)"
