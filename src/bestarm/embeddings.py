@@ -90,6 +90,16 @@ class KernelFeatures:
 
 
 @dataclass(frozen=True)
+class KernelRows:
+    """Take the rows of the kernel's matrix for features, k(x_i, x_1), .., k(x_i, x_K)."""
+
+    kernel: Kernel
+
+    def embed(self, features: Array) -> Array:
+        return self.kernel(features, features)
+
+
+@dataclass(frozen=True)
 class Transformer:
     """Apply any transformer of scikit-learn, given by dotted path and parameters. NumPy in, NumPy out.
 

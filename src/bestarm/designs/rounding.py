@@ -43,6 +43,20 @@ class Randomised:
 
 
 @dataclass(frozen=True)
+class Multinomial:
+    """n independent draws from π, as the GSE paper's published code rounds Wynn's design."""
+
+    def round(self, coordinates: Array, weights: Array, pulls: int, rng: Random) -> Array:
+        xp = namespace(weights)
+        draws = xp.asarray(rng.random((*weights.shape[:-1], pulls)), dtype=weights.dtype)
+        below = draws[..., None] < xp.cumulative_sum(weights, axis=-1)[..., None, :-1]
+        reached = xp.concat(
+            [xp.sum(xp.astype(below, xp.int64), axis=-2), xp.full_like(weights[..., :1], pulls)], axis=-1
+        )
+        return xp.diff(xp.astype(reached, xp.int64), axis=-1, prepend=xp.zeros_like(reached[..., :1], dtype=xp.int64))
+
+
+@dataclass(frozen=True)
 class PukelsheimRieder:
     """Efficient apportionment (Pukelsheim and Rieder 1992): ⌈ν π_i⌉ with the ν that gives n in all.
 

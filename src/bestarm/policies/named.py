@@ -10,14 +10,14 @@ from bestarm.designs.directions import EachPair
 from bestarm.designs.greedy import Greedy
 from bestarm.designs.many import BySize, Sparse
 from bestarm.designs.protocols import Rounded
-from bestarm.designs.rounding import AutoRound
+from bestarm.designs.rounding import AutoRound, Multinomial
 from bestarm.designs.spread import Clustered, Equal, Forced, Uniform
 from bestarm.designs.starts import Even, Multiplicative
 from bestarm.designs.transductive import Transductive
 from bestarm.designs.trim import Trimmed
 from bestarm.designs.width import GaussianWidth, WorstPair
-from bestarm.embeddings import PCA, KernelFeatures
-from bestarm.kernels import Exponential, Matern, SquaredExponential
+from bestarm.embeddings import PCA, KernelFeatures, KernelRows
+from bestarm.kernels import Exponential, Matern, RowCovariance, SquaredExponential
 from bestarm.models.any_regressor import AnyRegressor
 from bestarm.models.glm import GLM
 from bestarm.models.law import Logistic, Poisson
@@ -43,12 +43,13 @@ from bestarm.policies.p1_rage import P1Rage
 from bestarm.policies.peace import Exact, Official, Peace
 from bestarm.policies.posteriors import KernelPrior, LeastSquares, LinearPrior, RidgePrior, SeparatePrior
 from bestarm.policies.process import FittedProcess
-from bestarm.policies.radii import Azizi2021, Fixed, Li2017, Variance
+from bestarm.policies.radii import Azizi2021, Fixed, Li2010, Li2017, Variance
 from bestarm.policies.rules import GLMUCB, UCB, BayesGap, LinGapE, RandomUntil, SmallestBound, Thompson, TopTwo
 from bestarm.policies.schedules import (
     Dropped,
     EvenStages,
     FloorHalving,
+    FloorStages,
     Rejects,
     ToLastRound,
     ToLastStage,
@@ -76,10 +77,12 @@ literal = Ascent(LineSearch(), Even(), tolerance=0.0, limit=100)
 fwg_literal = Rounded(literal, AutoRound())
 trimmed = Trimmed(Ascent())
 wynn = Rounded(Ascent(Wynn(), Even(), limit=1000), AutoRound())
+wynn_2021 = Rounded(Ascent(Fedorov(), Even(), limit=1000), Multinomial())
 fedorov = Rounded(Ascent(Fedorov(), Even(), limit=1000), AutoRound())
 open_loop = Rounded(Ascent(OpenLoop(), Even(), limit=1000), AutoRound())
 xy = Rounded(Transductive(), AutoRound())
 static = EvenStages(eta=float("inf"))
+bayesgap_2021 = BayesGap(0.0, Azizi2021())
 forest = AnyRegressor("sklearn.ensemble.RandomForestRegressor", (("n_estimators", 50),))
 
 
@@ -154,6 +157,10 @@ ENTRIES: dict[str, Entry] = {
         "gse-log-fwg": (Elimination(GLM(Logistic()), fwg), "GSE, logistic model, G-optimal exploration", "0/1"),
         "gse-log-fwg-forced": (Elimination(GLM(Logistic()), Forced(fwg)),
             "gse-log-fwg with d forced pulls a stage, which bound c_min", "0/1"),
+        "gse-log-fwg-literal": (Elimination(GLM(Logistic()), fwg_literal, EvenStages(leftover=Dropped())),
+            "gse-log-fwg with Algorithm 2 as printed, which stalls", "0/1"),
+        "gse-log-fwg-pooled": (Elimination(GLM(Logistic()), fwg, memory=AllStages()),
+            "gse-log-fwg, fitted to the data of all stages", "0/1"),
         "gse-poi-fwg": (Elimination(GLM(Poisson()), fwg), "GSE, Poisson model, G-optimal exploration", "counts"),
         "gse-means": (Elimination(Means(), Uniform()), "GSE without structure: halving on sample means"),
         "gse-forest": (Elimination(forest, Clustered()), "GSE, random forest, clustered exploration"),
@@ -171,6 +178,7 @@ ENTRIES: dict[str, Entry] = {
     }),
     **_family("Katz-Samuels, Jain, Karnin and Jamieson 2020, fixed-budget algorithm", "peace", {
         "peace": (Peace(GaussianWidth(), Official(), AllStages()), "Peace: each epoch halves the Gaussian width"),
+        "peace-fresh": (Peace(GaussianWidth(), Official(), ThisStage()), "Peace, each epoch fitted to its own data"),
         "peace-rho": (Peace(WorstPair(), Exact(), ThisStage()), "Peace with the worst pair in place of the width"),
     }),
     **_family("Azizi, Kveton and Ghavamzadeh 2022, section 8", "peace", {
@@ -201,6 +209,10 @@ ENTRIES: dict[str, Entry] = {
     **_family("Azizi, Kveton and Ghavamzadeh 2022, published code", "od_linbai", {
         "gse-lin-fwg-azizi2021": (Elimination(Linear(), literal, FloorHalving()),
             "GSE as its published code rounds, within the budget"),
+        "gse-lin-azizi2021": (Elimination(Linear(), Uniform(), FloorStages()),
+            "gse-lin with the stages of its published code"),
+        "gse-lin-wynn-azizi2021": (Elimination(Linear(), wynn_2021, FloorStages()),
+            "gse-lin-wynn as its published code has it: Fedorov's steps, drawn and not rounded"),
     }),
     **_family("Hoffman, Shahriari and de Freitas 2014, Algorithm 1", "bayesgap", {
         "bayesgap-lin": (Sequential(BayesGap(), LinearPrior(), EachIfCheap(), SmallestBound()),
@@ -211,8 +223,18 @@ ENTRIES: dict[str, Entry] = {
             "BayesGap, squared exponential kernel"),
         "bayesgap-matern": (Sequential(BayesGap(), KernelPrior(Matern(1.5)), EachIfCheap(), SmallestBound()),
             "BayesGap, Matérn kernel"),
-        "bayesgap-azizi2021": (Sequential(BayesGap(0.0, Azizi2021()), LinearPrior(2500.0), EachOnce(), SmallestBound()),
+        "bayesgap-azizi2021": (Sequential(bayesgap_2021, LinearPrior(2500.0), EachOnce(), SmallestBound()),
             "BayesGap with the bounds of the GSE paper's published code"),
+        "bayesgap-azizi2021-se": (
+            Sequential(bayesgap_2021, KernelPrior(SquaredExponential(1e-3), 2500.0), EachOnce(), SmallestBound()),
+            "the same with a squared exponential kernel, by default that of the adaptive instance"),
+        "bayesgap-azizi2021-matern": (
+            Embedded(
+                KernelRows(Matern(1.5, 10.0)), Sequential(bayesgap_2021, LinearPrior(2500.0), EachOnce(), SmallestBound())
+            ), "the same with the rows of a Matérn kernel's matrix for features"),
+        "bayesgap-azizi2021-covariance": (
+            Sequential(bayesgap_2021, KernelPrior(RowCovariance(), 2500.0), EachOnce(), SmallestBound()),
+            "the same with the covariance of two arms over their features for a kernel"),
     }),
     **_family("Xu, Honda and Sugiyama 2018, Algorithm 1", "lingape", {
         "lingape": (Sequential(LinGapE(LeastRatio()), RidgePrior(), EachOnce()),
@@ -221,9 +243,13 @@ ENTRIES: dict[str, Entry] = {
             "LinGapE, the arm that shrinks the difference most"),
         "lingape-greedy-narrow": (Sequential(LinGapE(width=0.2), RidgePrior(), EachOnce()),
             "lingape-greedy with a fifth of the theory's width"),
+        "lingape-greedy-azizi2021": (Sequential(LinGapE(delta=0.4), RidgePrior(1e-8), EachOnce()),
+            "lingape-greedy with the delta and ridge of the GSE paper's published code"),
     }),
     **_family("Li, Chu, Langford and Schapire 2010; Abbasi-Yadkori, Pál and Szepesvári 2011", "ucb", {
         "linucb": (Sequential(UCB(), final=MostPulled()), "LinUCB, one linear model for all arms, most pulled arm"),
+        "linucb-li2010": (Sequential(UCB(Li2010()), final=MostPulled()),
+            "LinUCB with the radius of Li et al., which is for rewards in [0, 1]"),
         "linucb-disjoint": (Sequential(UCB(), SeparatePrior(), final=MostPulled()),
             "LinUCB, a linear model for each arm"),
         "linucb-azizi2021": (Sequential(UCB(Fixed(0.513)), SeparatePrior(), final=MostPulled()),

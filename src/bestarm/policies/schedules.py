@@ -230,6 +230,18 @@ class FloorHalving:
         return _rounds(self.shares(arms, budget), self.surplus)
 
 
+@dataclass(frozen=True)
+class FloorStages(FloorHalving):
+    """The stages of `FloorHalving`, each with exactly its pulls.
+
+    >>> FloorStages().stages(5, 90, lambda: 5)
+    (Stage(pulls=30, keep=2), Stage(pulls=30, keep=1))
+    """
+
+    def stages(self, arms: int, budget: int, dimension: Callable[[], int]) -> Stages:
+        return tuple(Stage(pulls, keep) for pulls, keep in self.shares(arms, budget))
+
+
 # ------------------------------------------------------------------------------------ stages of other sizes
 
 
