@@ -1,30 +1,10 @@
-"""A figure's table -> axes; no computing. Intervals are always drawn, and lines are named where they end."""
+"""The table of a suite -> axes; no computing."""
 
 from typing import Any
 
 import numpy as np
 
-from bestarm.bench.paper import Figure
-from bestarm.bench.runner import Results
-from bestarm.draw.style import COLOURS, ink, panels, pen
-from bestarm.simulate.intervals import wilson
-
-
-def points(figure: Figure, results: Results) -> list[dict[str, Any]]:
-    """Return what is drawn as tidy rows: panel, policy, x, accuracy, low, high."""
-    rows = []
-    for panel in figure.panels:
-        for policy in figure.policies:
-            for value in figure.shown(policy):
-                chunks = results.chunks.get(figure.cell(panel, value, policy).key)
-                if chunks is None:
-                    continue
-                right = int(sum(c.correct.sum() for c in chunks))
-                count = sum(len(c.correct) for c in chunks)
-                low, high = wilson(right, count)
-                measured = {"x": value, "accuracy": right / count, "low": low, "high": high}
-                rows.append({"panel": panel.label, "policy": policy, **measured})
-    return rows
+from bestarm.draw.style import COLOURS, panels
 
 
 def draw_suite(rows: list[dict[str, Any]], title: str) -> Any:
@@ -58,57 +38,3 @@ def draw_suite(rows: list[dict[str, Any]], title: str) -> Any:
     axes[-1].set_xlabel("difference to the best rival of the contest, percentage points, 95 % interval")
     axes[0].figure.suptitle(title, fontsize=11)
     return axes[0].figure
-
-
-def draw(shown: Figure, results: Results) -> Any:
-    """Return a matplotlib Figure with a panel for each of `shown`."""
-    rows = points(shown, results)
-    axes = panels((5.2 * len(shown.panels), 4.6), len(shown.panels), sharey=True)
-    for ax, panel in zip(axes, shown.panels, strict=True):
-        draw_panel(shown, [row for row in rows if row["panel"] == panel.label], ax)
-        ax.set_title(panel.label)
-    axes[0].set_ylabel("accuracy")
-    axes[0].figure.suptitle(f"{shown.title}; {results.replications} replications, seed {results.seed}", fontsize=11)
-    return axes[0].figure
-
-
-def draw_panel(figure: Figure, rows: list[dict[str, Any]], ax: Any) -> Any:
-    """Draw accuracy against x with 95 % intervals, each line named at its end."""
-    ends = []
-    for number, policy in enumerate(figure.policies):
-        mine = [row for row in rows if row["policy"] == policy]
-        if not mine:
-            continue
-        x, y = [row["x"] for row in mine], [row["accuracy"] for row in mine]
-        spread = [[row["accuracy"] - row["low"] for row in mine], [row["high"] - row["accuracy"] for row in mine]]
-        ax.errorbar(x, y, spread, **pen(number))
-        ends.append((x[-1], y[-1], policy, pen(number)["color"]))
-    if figure.log:
-        ax.set_xscale("log")
-        ax.set_xticks(figure.values, [f"{value:g}" for value in figure.values])
-        ax.minorticks_off()
-    else:
-        ax.set_xticks(figure.values)
-    ax.set_ylim(0, 1)
-    ax.set_xlabel({"Delta": "Δ"}.get(figure.x, figure.x))
-    _name(ends, ax)
-    return ax
-
-
-def _name(ends: list[tuple[Any, float, str, str]], ax: Any) -> None:
-    """Write each policy's name to the right of the axes, none over another."""
-    gap = 0.043
-    ends = sorted(ends, key=lambda end: end[1])
-    heights = np.array([end[1] for end in ends])
-    for _ in range(300):
-        for i in np.flatnonzero(np.diff(heights) < gap - 1e-9):
-            shift = (gap - (heights[i + 1] - heights[i])) / 2
-            heights[i] -= shift
-            heights[i + 1] += shift
-        heights = np.maximum(heights, gap * np.arange(len(heights)))  # none below the axis
-    for (_, y, policy, colour), height in zip(ends, heights, strict=True):
-        ax.annotate(
-            policy, (1.0, y), (1.03, height), xycoords=("axes fraction", "data"), textcoords=("axes fraction", "data"),
-            color=ink(colour), fontsize=7, va="center", arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
-            annotation_clip=False,
-        )  # fmt: skip

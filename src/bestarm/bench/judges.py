@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bestarm.bench.evidence import FAILS, HOLDS, NOISE, Finding, Lead, NotRun, View
-from bestarm.bench.paper import DFORM, KEPT, LOGD, LOGKEPT, ONCE
+from bestarm.bench.evidence import FAILS, HOLDS, NOISE, Cannot, Finding, Lead, NotRun, View
+from bestarm.bench.paper import DFORM, KEPT, LOGD, LOGKEPT, MISSING, ONCE
 
 SLACK = 0.03  # how much worse "as good" or "competitive" may be
 
@@ -38,7 +38,10 @@ def alike(lead: Lead) -> str:
     return HOLDS if inside else FAILS if outside else NOISE
 
 
-ALLOWED = {as_good: "; a loss of 3 points is allowed", alike: "; 3 points are allowed"}
+ALLOWED: dict[Callable[[Lead], str], str] = {
+    as_good: "; a loss of 3 points is allowed",
+    alike: "; 3 points are allowed",
+}
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,9 @@ def pairs(view: View, names: Iterable[str], one: str, two: str) -> tuple[list[Le
 
 def _having(view: View, names: Iterable[str], *labels: str) -> list[str]:
     """Return the figures that were run and have all labels in this setting."""
+    for label in labels:
+        if (view.setting, label) in MISSING:
+            raise Cannot(MISSING[view.setting, label])
     ran = [name for name in names if name in view.results]
     having = [name for name in ran if all(label in view.figure(name).players[view.setting] for label in labels)]
     if not having and len(ran) < len(tuple(names)):
@@ -261,7 +267,8 @@ class MostlyBest:
     one: str
 
     def __call__(self, view: View) -> Finding:
-        best, cells, beaten = 0, 0, {}
+        best, cells = 0, 0
+        beaten: dict[str, int] = {}
         leads: list[Lead] = []
         for name in _having(view, self.names, self.one):
             for place in view.places(name):

@@ -6,6 +6,7 @@ bench lends such a policy more, meters it, and the tables show its pulls; `play`
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,7 @@ class RawRef(PolicyRef):
         return RAW + super().__str__()
 
 
+@cache
 def player(text: str) -> Ref:
     """Return the policy a figure names: one above, `raw NAME`, or an entry of the catalog with settings."""
     if text in LENDING or text in OTHERS:
@@ -109,6 +111,7 @@ def budget_of(text: str, budget: int) -> int:
     return LENT * budget if text in LENDING else budget
 
 
+@cache
 def told(text: str) -> bool:
     """Return whether a figure's policy is told the variance of the noise: without it, it refuses to start."""
     if "noise_variance=" in text:

@@ -6,6 +6,7 @@ As printed means the formulas as printed, best effort those that the proofs give
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from bestarm import bounds, instances
 from bestarm.bench.evidence import FAILS, HOLDS, NOISE, Cannot, Finding, Lead, View
+from bestarm.bench.grid import Cell
 from bestarm.bench.paper import BEST, CODE, FWG, OD, PRINTED
 from bestarm.bench.published import budget_of, player
 from bestarm.bench.runner import world
@@ -211,6 +213,24 @@ def as_many_stages(view: View) -> Finding:
 # ------------------------------------------------------------------------------------------- first stages
 
 
+@cache
+def lost_first(cell: Cell, seed: int, number: int) -> Any:
+    """Return whether the best arm is gone after the first stage, in each replication of a chunk."""
+    truth, pulled = world(cell, seed, number, CHUNK)
+    policy = cell.policy.build()
+    gone: list[Any] = []
+    everyone = np.broadcast_to(np.arange(pulled.features.shape[-2]), pulled.features.shape[:-1])
+    best = np.stack([truth.correct(arm) for arm in np.moveaxis(everyone, -1, 0)], axis=-1)
+
+    def watch(one: Round) -> None:
+        if not gone:
+            active = policy_of(policy).describe(one.after).active
+            gone.append(~np.any(active & best, axis=-1))
+
+    play(policy, pulled, cell.budget, seed, watch)
+    return gone[0].astype(float)
+
+
 @dataclass(frozen=True)
 class LosesFirst:
     """OD-LinBAI loses the best arm in its first stage more often than GSE does in its own."""
@@ -225,22 +245,8 @@ class LosesFirst:
         for label in (OD, FWG):
             cell = figure.cell(view.setting, figure.panels[self.panel], self.value, view.label(self.name, label))
             chunks = range(-(-results.replications // CHUNK))
-            lost[label] = np.concatenate([self._lost(cell, results.seed, n) for n in chunks])
+            lost[label] = np.concatenate([lost_first(cell, results.seed, n) for n in chunks])
         gap = lost[OD] - lost[FWG]
         lead = Lead(float(gap.mean()), float(gap.std(ddof=1) / len(gap) ** 0.5), len(gap), 1, view.reach)
         told = f"lost in the first stage: {OD} {lost[OD].mean():.3f}, {FWG} {lost[FWG].mean():.3f}; difference {lead}"
         return Finding(HOLDS if lead.low > 0 else FAILS if lead.high < 0 else NOISE, told, (lead,))
-
-    @staticmethod
-    def _lost(cell: Any, seed: int, number: int) -> Any:
-        """Return whether the best arm is gone after the first stage, in each replication of a chunk."""
-        truth, pulled = world(cell, seed, number, CHUNK)
-        policy, gone = cell.policy.build(), []
-
-        def watch(one: Round) -> None:
-            if not gone:
-                active = policy_of(policy).describe(one.after).active
-                gone.append(~np.any(active & (truth.means >= truth.means.max(-1, keepdims=True)), axis=-1))
-
-        play(policy, pulled, cell.budget, seed, watch)
-        return gone[0].astype(float)

@@ -190,7 +190,7 @@ def _short(value: Any) -> Any:
 @main.command()
 @click.option("--figure", "names", multiple=True, help="Only this figure (repeatable).")
 @click.option("--replications", type=COUNT, default=1000, help="Runs of each cell.")
-@click.option("--quick", is_flag=True, help="100 replications of fewer cells: minutes instead of an hour.")
+@click.option("--quick", is_flag=True, help="100 replications of fewer cells: minutes in place of hours.")
 @click.option("--seed", type=click.IntRange(min=0), default=2106, help="Seed of everything random.")
 @click.option("--jobs", "n_jobs", type=int, default=-1, help="Worker processes; -1 is one for each core.")
 @click.option("--engine", help="dask, ray, dask://HOST:PORT or ray://HOST:PORT; local processes otherwise.")
@@ -203,9 +203,13 @@ def _short(value: Any) -> Any:
     help="Folder for results, figures and the report; results there are resumed.",
 )
 def reproduce(quick: bool, replications: int, names: tuple[str, ...], **how: Any) -> None:
-    """Run every experiment of the paper, draw its figures, and say which of its claims hold."""
+    """Run every experiment of the paper in three settings, draw its figures, and say which of its sentences hold."""
     from bestarm.bench.reproduce import reproduce as run_all
 
     done = run_all(names, 100 if quick else replications, quick, progress=sys.stderr.isatty(), **how)
     say(f"report: {done.page} and {done.text}")
-    print_table([{"verdict": claim.verdict, "claim": claim.sentence} for claim in done.claims], "table")
+    rows = [{"section": claim.sentence.place, "sentence": claim.sentence.text, "verdict": claim.verdict}
+            for claim in done.claims if claim.ran]  # fmt: skip
+    print_table(rows, "table")
+    if len(rows) < len(done.claims):
+        say(f"{len(done.claims) - len(rows)} sentences are about figures that were not run")

@@ -1,4 +1,4 @@
-"""One page for people who were not there: without links, scripts or outside files; read in the dark, small, on paper.
+"""One page for people who were not there: no scripts or outside files, no link but within; for dark, small and paper.
 
 A page is made of pieces: `page(title, head(...), facts(...), section(title, note, drawing(...), table(...)))`. Each is
 `Html`; every other text is escaped wherever it stands.
@@ -41,7 +41,8 @@ h2 {{ font-size: 1.1rem; font-weight: 600; margin: 2rem 0 .2rem; padding-top: 1r
 .facts b {{ display: block; font-size: 1.25rem; overflow-wrap: anywhere; }}
 .facts span {{ color: var(--soft); font-size: .85rem; }}
 .good {{ color: var(--good); }} .bad {{ color: var(--accent); }}
-.wide, figure {{ overflow-x: auto; }}
+.beside {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(18rem, 100%), 1fr)); gap: 1rem; }}
+a {{ color: inherit; }} .wide, figure {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; width: 100%; font-size: .9rem; margin: 1rem 0; }}
 th, td {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }}
 td {{ overflow-wrap: anywhere; min-width: 5rem; }} tr {{ break-inside: avoid; }}
@@ -164,6 +165,21 @@ def bullets(lines: Iterable[str]) -> Html:
 def folded(summary: str, *pieces: str) -> Html:
     """Return pieces that are shown when they are asked for, and not on paper."""
     return tagged("details", tagged("summary", summary), *pieces)
+
+
+def spot(name: str, piece: str) -> Html:
+    """Return a piece that links of the page can lead to by a name."""
+    return Html(f'<p id="{safe(name)}">{safe(piece)}</p>')
+
+
+def link(name: str, text: str) -> Html:
+    """Return a link to a spot of the same page."""
+    return Html(f'<a href="#{safe(name)}">{safe(text)}</a>')
+
+
+def beside(pieces: Iterable[str]) -> Html:
+    """Return pieces side by side where there is room."""
+    return joined([joined(pieces, "div")], "div", "beside")
 
 
 def literal(text: str) -> Html:

@@ -229,9 +229,9 @@ ENTRIES: dict[str, Entry] = {
             Sequential(bayesgap_2021, KernelPrior(SquaredExponential(1e-3), 2500.0), EachOnce(), SmallestBound()),
             "the same with a squared exponential kernel, by default that of the adaptive instance"),
         "bayesgap-azizi2021-matern": (
-            Embedded(
-                KernelRows(Matern(1.5, 10.0)), Sequential(bayesgap_2021, LinearPrior(2500.0), EachOnce(), SmallestBound())
-            ), "the same with the rows of a Matérn kernel's matrix for features"),
+            Embedded(KernelRows(Matern(1.5, 10.0)),
+                     Sequential(bayesgap_2021, LinearPrior(2500.0), EachOnce(), SmallestBound())),
+            "the same with the rows of a Matérn kernel's matrix for features"),
         "bayesgap-azizi2021-covariance": (
             Sequential(bayesgap_2021, KernelPrior(RowCovariance(), 2500.0), EachOnce(), SmallestBound()),
             "the same with the covariance of two arms over their features for a kernel"),
