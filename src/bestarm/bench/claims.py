@@ -186,7 +186,7 @@ CLAIMS: tuple[Sentence, ...] = (
     Sentence("8.1", "OD-LinBAI and GSE have the same number of stages when K is near d", theory.as_many_stages),
     Sentence("8.1", "OD-LinBAI and GSE perform alike", Compare(A, FWG, OD, rule=alike)),
     Sentence("8.1", "An adaptive allocation is better here than a static one", Compare(A, FWG, ONCE)),
-    Sentence("8.2", "OD-LinBAI and GSE perform alike", Compare(S, FWG, OD, rule=alike)),
+    Sentence("8.2", "OD-LinBAI and GSE perform alike on the static instance", Compare(S, FWG, OD, rule=alike)),
     Sentence("8.2", "A static allocation is optimal: as good as GSE-Lin-FWG", Compare(S, ONCE, FWG, rule=as_good)),
     Sentence("8.2", "LinUCB performs the best when Δ is small", Ranked(S, UCB, 1, _narrow), BOUNDS),
     Sentence("8.2", "GSE-Lin-FWG is the second-best when Δ is large", Ranked(S, FWG, 2, _wide), BOUNDS),
