@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from bestarm import bench, catalog, instances, play
 from bestarm.bench import claims, panels, points, published
-from bestarm.bench.evidence import CANNOT, FAILS, HOLDS, NOISE, NOT_RUN, Finding, View, sure
-from bestarm.bench.judges import Always, AtLeast, Compare, Falls, MostCells, MostlyBest, Ranked, Several, Spread
+from bestarm.bench.evidence import CANNOT, FAILS, HOLDS, NOISE, NOT_RUN, Found, SettingView, sure
+from bestarm.bench.judges import Always, AtLeast, Compare, Falls, MostCells, MostlyBest, Ranked, Sensitive, Several
 from bestarm.bench.paper import (
     BAYES,
     BEST,
@@ -58,7 +58,7 @@ def fake(name, chance, replications=400):
 
 def verdict(judge, name, chance, setting=BEST):
     """What a judge says of faked results of one figure."""
-    return judge(View({name: FIGURES[name]}, {name: fake(name, chance)}, setting)).verdict
+    return judge(SettingView({name: FIGURES[name]}, {name: fake(name, chance)}, setting)).verdict
 
 
 # ------------------------------------------------------------------------------------------------ figures
@@ -129,7 +129,7 @@ def test_every_variant_within_the_budget_is_an_entry():
 
 def test_budgets_share_their_worlds_so_their_differences_are_not_independent():
     results = fake("adaptive", lambda label, value: 0.7 if label == FWG else 0.5)
-    view = View(FIGURES, {"adaptive": results}, BEST)
+    view = SettingView(FIGURES, {"adaptive": results}, BEST)
     one = view.difference([("adaptive", 0, 16)], FWG, OD)
     same = view.difference([("adaptive", p, 16) for p in range(3)], FWG, OD)  # three times the same numbers
     other = view.difference([("adaptive", 0, k) for k in (8, 16, 32)], FWG, OD)
@@ -141,17 +141,17 @@ def test_budgets_share_their_worlds_so_their_differences_are_not_independent():
 
 def test_no_interval_is_empty():
     results = fake("corner", lambda label, value: 1.0)
-    lead = View(FIGURES, {"corner": results}, BEST).difference([("corner", 0, 6)], OD, FWG)
+    lead = SettingView(FIGURES, {"corner": results}, BEST).difference([("corner", 0, 6)], OD, FWG)
     assert lead.mean == 0
     assert 0 < lead.error < 0.01
 
 
 def test_beside_a_rival_that_keeps_its_data_gse_keeps_its_own():
-    view = View(FIGURES, {}, BEST)
+    view = SettingView(FIGURES, {}, BEST)
     assert view.fair(FWG, UCB) == (KEPT, UCB)
     assert view.fair(UCB, FWG) == (UCB, KEPT)
     assert view.fair(FWG, OD) == (FWG, OD)
-    assert View(FIGURES, {}, PRINTED).fair(FWG, UCB) == (FWG, UCB)
+    assert SettingView(FIGURES, {}, PRINTED).fair(FWG, UCB) == (FWG, UCB)
 
 
 def test_intervals_that_hold_together_are_wider():
@@ -204,14 +204,14 @@ def test_most_counts_cells_and_several_counts_policies():
 
 
 def test_kernels_matter_where_they_differ():
-    assert verdict(Spread("kernels"), "kernels", lambda label, value: 0.5) == FAILS
-    assert verdict(Spread("kernels"), "kernels", lambda label, value: 0.9 if label == "linear" else 0.5) == HOLDS
+    assert verdict(Sensitive("kernels"), "kernels", lambda label, value: 0.5) == FAILS
+    assert verdict(Sensitive("kernels"), "kernels", lambda label, value: 0.9 if label == "linear" else 0.5) == HOLDS
 
 
 def test_what_cannot_be_had_is_a_dash_with_its_reason():
-    view = View(FIGURES, {"static": fake("static", lambda label, value: 0.5)}, CODE)
+    view = SettingView(FIGURES, {"static": fake("static", lambda label, value: 0.5)}, CODE)
     found = claims._judged(Compare("static", FWG, PEACE), view)
-    assert found == Finding(CANNOT, MISSING[CODE, PEACE])
+    assert found == Found(CANNOT, MISSING[CODE, PEACE])
 
 
 def test_sentences_are_judged_wherever_their_figures_were_run(monkeypatch):
@@ -232,12 +232,12 @@ def test_claims_about_what_was_not_run_say_so():
 
 
 def test_a_verdict_is_a_sentence():
-    found = {PRINTED: Finding(HOLDS, ""), CODE: Finding(HOLDS, ""), BEST: Finding(FAILS, "")}
+    found = {PRINTED: Found(HOLDS, ""), CODE: Found(HOLDS, ""), BEST: Found(FAILS, "")}
     one = claims.judge_all({})[0]
     assert replace(one, findings=found).verdict == (
         "holds as printed and in the published code; does not hold with correct confidence bounds"
     )
-    assert replace(one, findings=dict.fromkeys(SETTINGS, Finding(HOLDS, ""))).verdict == "holds in all three settings"
+    assert replace(one, findings=dict.fromkeys(SETTINGS, Found(HOLDS, ""))).verdict == "holds in all three settings"
 
 
 # ------------------------------------------------------------------------------------------------- report

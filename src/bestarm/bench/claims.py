@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bestarm.bench import theory
-from bestarm.bench.evidence import CANNOT, FAILS, HOLDS, NOISE, NOT_RUN, Cannot, Finding, NotRun, View, sure
+from bestarm.bench.evidence import CANNOT, FAILS, HOLDS, NOISE, NOT_RUN, Cannot, Found, NotRun, SettingView, sure
 from bestarm.bench.judges import (
     SLACK,
     All,
@@ -21,9 +21,9 @@ from bestarm.bench.judges import (
     MostCells,
     MostlyBest,
     Ranked,
+    Sensitive,
     Several,
     Slower,
-    Spread,
     Takes,
     alike,
     as_good,
@@ -82,7 +82,7 @@ class Claim:
 
     number: int
     sentence: Sentence
-    findings: Mapping[str, Finding]
+    findings: Mapping[str, Found]
     firm: Mapping[str, bool]
     fine: Mapping[str, bool]
     seen: tuple[str, ...]
@@ -96,7 +96,7 @@ class Claim:
     def verdict(self) -> str:
         """The three verdicts as one sentence.
 
-        >>> found = {PRINTED: Finding(HOLDS, ""), CODE: Finding(HOLDS, ""), BEST: Finding(FAILS, "")}
+        >>> found = {PRINTED: Found(HOLDS, ""), CODE: Found(HOLDS, ""), BEST: Found(FAILS, "")}
         >>> Claim(1, Sentence("8", "A wins", CLAIMS[0].judge, BOUNDS), found, {}, {}, ()).verdict
         'holds as printed and in the published code; does not hold with correct confidence bounds'
         """
@@ -232,7 +232,7 @@ CLAIMS: tuple[Sentence, ...] = (
     Sentence("App. D", "Ours is better for fixed d ≥ 3, q and B to infinity alike", CornerCase(lambda n: (4, n, n))),
     Sentence("App. E", "η = K makes it static, which costs accuracy on the adaptive instance", Compare(A, FWG, ONCE)),
     Sentence("App. E", "η = 2 is best on the adaptive instance", Ranked("eta", "η = 2")),
-    Sentence("App. E", "BayesGap is sensitive to its kernel", Spread("kernels"), "with a prior variance of 1"),
+    Sentence("App. E", "BayesGap is sensitive to its kernel", Sensitive("kernels"), "with a prior variance of 1"),
     Sentence("App. E", "Automobile: GSE-Lin-FWG outperforms or competes with LinGapE-Greedy",
         Compare("automobile", FWG, LGREEDY, rule=as_good)),
     Sentence("App. E", "Automobile: nobody is ahead of GSE-Lin-FWG", Ranked("automobile", FWG), BOUNDS),
@@ -285,25 +285,25 @@ def _found(
     figures: Mapping[str, Figure],
     results: Mapping[str, Results],
     reach: float = NORMAL,
-) -> tuple[Finding, tuple[str, ...]]:
+) -> tuple[Found, tuple[str, ...]]:
     """Return what becomes of a sentence in a setting, and the figures it looked at."""
-    view = View(figures, results, setting, reach)
+    view = SettingView(figures, results, setting, reach)
     finding = _judged(sentence.judge, view)
     if setting == PRINTED and DFORM not in finding.told:
-        other = _judged(sentence.judge, View(figures, results, setting, reach, D_OPTIMAL))
+        other = _judged(sentence.judge, SettingView(figures, results, setting, reach, D_OPTIMAL))
         if other.verdict in (HOLDS, FAILS, NOISE) and other.verdict != finding.verdict:
             finding = replace(finding, told=f"{finding.told}. With the D-optimal form it {_phrase(other)}")
     return finding, tuple(dict.fromkeys(name for name, _ in view.seen))
 
 
-def _phrase(other: Finding) -> str:
+def _phrase(other: Found) -> str:
     return f"{'is within noise' if other.verdict == NOISE else other.verdict}: {other.told}"
 
 
-def _judged(judge: Judge, view: View) -> Finding:
+def _judged(judge: Judge, view: SettingView) -> Found:
     try:
         return judge(view)
     except NotRun as why:
-        return Finding(NOT_RUN, str(why))
+        return Found(NOT_RUN, str(why))
     except Cannot as why:
-        return Finding(CANNOT, str(why))
+        return Found(CANNOT, str(why))

@@ -62,7 +62,7 @@ class Lead:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Found:
     """A verdict in one setting, the evidence in words, and the intervals it rests on."""
 
     verdict: str
@@ -75,7 +75,7 @@ class Finding:
         return min((lead.replications for lead in self.leads), default=0)
 
 
-class View:
+class SettingView:
     """What was measured in one setting. Intervals reach `reach` standard errors; `instead` puts labels for others."""
 
     def __init__(
@@ -169,8 +169,8 @@ class View:
         runs = sum(len(c.correct) for c in chunks)
         return 100 * sum(c.cpu for c in chunks) / runs if runs else None
 
-    def wider(self, count: int) -> "View":
+    def wider(self, count: int) -> "SettingView":
         """Return a view whose intervals hold together for `count` comparisons within one sentence."""
-        view = View(self.figures, self.results, self.setting, max(self.reach, sure(count)), self.instead)
+        view = SettingView(self.figures, self.results, self.setting, max(self.reach, sure(count)), self.instead)
         view.seen = self.seen
         return view

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bestarm.bench.evidence import FAILS, HOLDS, NOISE, Cannot, Finding, Lead, NotRun, View
+from bestarm.bench.evidence import FAILS, HOLDS, NOISE, Cannot, Found, Lead, NotRun, SettingView
 from bestarm.bench.paper import DFORM, KEPT, LOGD, LOGKEPT, MISSING, ONCE
 
 SLACK = 0.03  # how much worse "as good" or "competitive" may be
@@ -19,7 +19,7 @@ Values = Callable[[Any], bool]
 class Judge(Protocol):
     """Whatever decides a sentence in one setting."""
 
-    def __call__(self, view: View) -> Finding: ...
+    def __call__(self, view: SettingView) -> Found: ...
 
 
 def better(lead: Lead) -> str:
@@ -55,10 +55,10 @@ class Compare:
     panels: Iterable[int] | None = None
     rule: Callable[[Lead], str] = better
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         one, two = (view.label(self.name, label) for label in view.fair(self.one, self.two))
         lead = view.difference(view.places(self.name, self.values, self.panels), one, two)
-        return Finding(self.rule(lead), f"{one} less {two}: {lead}{ALLOWED.get(self.rule, '')}", (lead,))
+        return Found(self.rule(lead), f"{one} less {two}: {lead}{ALLOWED.get(self.rule, '')}", (lead,))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Combination:
     values: Mapping[Any, float] | None = None
     panels: Mapping[int, float] | None = None
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         figure = view.figure(self.name)
         labels = {view.label(self.name, label): weight for label, weight in self.labels.items()}
         common = [v for v in figure.values if all(v in figure.shown(label) for label in labels)]
@@ -84,7 +84,7 @@ class Combination:
         if not terms or not all(place[2] in figure.values and view.ran(place, label) for _, place, label in terms):
             raise NotRun("it needs values of x that were not run")
         lead = view.contrast(terms)
-        return Finding(better(lead), f"{self.what}: {lead}", (lead,))
+        return Found(better(lead), f"{self.what}: {lead}", (lead,))
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Falls:
     name: str
     one: str
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         values = view.figure(self.name).shown(view.label(self.name, self.one))
         middle = (len(values) - 1) / 2
         scale = sum((i - middle) ** 2 for i in range(len(values))) or 1.0
@@ -106,7 +106,7 @@ class Falls:
 OURS = (DFORM, KEPT, LOGD, LOGKEPT, ONCE)
 
 
-def rivals(view: View, name: str, one: str) -> list[str]:
+def rivals(view: SettingView, name: str, one: str) -> list[str]:
     """Return the labels of a figure that are no variant of `one`."""
     mine = one.startswith("GSE")
     players = view.figure(name).players[view.setting]
@@ -123,7 +123,7 @@ class Ranked:
     values: Values = bool
     panels: Iterable[int] | None = None
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         places = view.places(self.name, self.values, self.panels)
         gaps = {}
         for rival in rivals(view, self.name, self.one):
@@ -134,7 +134,7 @@ class Ranked:
         told = "; ".join(f"{rival} {gap}" for rival, gap in sorted(gaps.items(), key=lambda i: -i[1].mean)[:4])
         leads = tuple(gaps.values())
         verdict = HOLDS if len(above) < self.place else FAILS
-        return Finding(verdict, f"{len(above)} of {len(gaps)} surely ahead of {self.one}; the nearest: {told}", leads)
+        return Found(verdict, f"{len(above)} of {len(gaps)} surely ahead of {self.one}; the nearest: {told}", leads)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Several:
     one: str
     least: int = 3
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         one = view.label(self.name, self.one)
         labels = [p for p in view.figure(self.name).players[view.setting] if p != one]
         gaps = {label: view.difference(view.places(self.name), label, one) for label in labels}
@@ -153,10 +153,10 @@ class Several:
         maybe = [label for label, gap in gaps.items() if gap.mean > 0]
         verdict = HOLDS if len(surely) >= self.least else FAILS if len(maybe) < self.least else NOISE
         told = f"{len(surely)} of {len(gaps)} are surely ahead of {one}, {len(maybe)} in the mean"
-        return Finding(verdict, f"{told}; {self.least} are several", tuple(gaps.values()))
+        return Found(verdict, f"{told}; {self.least} are several", tuple(gaps.values()))
 
 
-def pairs(view: View, names: Iterable[str], one: str, two: str) -> tuple[list[Lead], list[Any]]:
+def pairs(view: SettingView, names: Iterable[str], one: str, two: str) -> tuple[list[Lead], list[Any]]:
     """Return `one` less `two` in each cell of some figures that has both, the intervals holding together."""
     found = []
     for name in names:
@@ -168,7 +168,7 @@ def pairs(view: View, names: Iterable[str], one: str, two: str) -> tuple[list[Le
     return [wide.difference([place], a, b) for place, a, b in found], [place for place, _, _ in found]
 
 
-def _having(view: View, names: Iterable[str], *labels: str) -> list[str]:
+def _having(view: SettingView, names: Iterable[str], *labels: str) -> list[str]:
     """Return the figures that were run and have all labels in this setting."""
     for label in labels:
         if (view.setting, label) in MISSING:
@@ -201,15 +201,15 @@ class Always:
     two: str
     strict: bool = True  # "never worse" otherwise: ahead on average is not asked
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         names = _having(view, self.names, self.one, self.two)
         leads, places = pairs(view, names, self.one, self.two)
         told = _counted(leads, places, self.one, self.two)
         if any(lead.high < 0 for lead in leads):
-            return Finding(FAILS, told, tuple(leads))
+            return Found(FAILS, told, tuple(leads))
         average = [Compare(name, self.one, self.two)(view).leads[0] for name in names]
         sure = not self.strict or all(lead.low > 0 for lead in average)
-        return Finding(HOLDS if sure else NOISE, told, tuple(leads))
+        return Found(HOLDS if sure else NOISE, told, tuple(leads))
 
 
 @dataclass(frozen=True)
@@ -220,14 +220,14 @@ class AtLeast:
     one: str
     two: str
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         names = _having(view, self.names, self.one, self.two)
         wide = view.wider(len(names))
         leads = {name: Compare(name, self.one, self.two)(wide).leads[0] for name in names}
         verdicts = [as_good(lead) for lead in leads.values()]
         verdict = FAILS if FAILS in verdicts else NOISE if NOISE in verdicts else HOLDS
         told = "; ".join(f"{name} {lead}" for name, lead in leads.items())
-        return Finding(verdict, f"{self.one} less {self.two}: {told}{ALLOWED[as_good]}", tuple(leads.values()))
+        return Found(verdict, f"{self.one} less {self.two}: {told}{ALLOWED[as_good]}", tuple(leads.values()))
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class MostCells:
     two: str
     values: Values = bool
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         names = _having(view, self.names, self.one, self.two)
         leads, places = pairs(view, names, self.one, self.two)
         some = [i for i, place in enumerate(places) if self.values(place[2])]
@@ -249,10 +249,10 @@ class MostCells:
         most = sum(lead.mean > 0 for lead in leads) > len(leads) / 2
         verdict = {HOLDS: HOLDS if most else NOISE, FAILS: NOISE if most else FAILS, NOISE: NOISE}[better(average)]
         told = _counted(leads, places, one, two)
-        return Finding(verdict, f"{told}; average {average}", (average, *leads))
+        return Found(verdict, f"{told}; average {average}", (average, *leads))
 
 
-def _pooled(view: View, places: list[Any], one: str, two: str) -> Lead:
+def _pooled(view: SettingView, places: list[Any], one: str, two: str) -> Lead:
     labels = {name: [view.label(name, label) for label in (one, two)] for name in {place[0] for place in places}}
     share = 1 / len(places)
     terms = [(s * share, p, label) for p in places for s, label in zip((1, -1), labels[p[0]], strict=True)]
@@ -266,7 +266,7 @@ class MostlyBest:
     names: tuple[str, ...]
     one: str
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         best, cells = 0, 0
         beaten: dict[str, int] = {}
         leads: list[Lead] = []
@@ -282,16 +282,16 @@ class MostlyBest:
                 leads += gaps.values()
         told = f"in {best} of {cells} cells no rival is surely ahead of {self.one}"
         told += "".join(f"; {rival} is in {n}" for rival, n in sorted(beaten.items(), key=lambda i: -i[1]))
-        return Finding(HOLDS if best > cells / 2 else FAILS, told, tuple(leads))
+        return Found(HOLDS if best > cells / 2 else FAILS, told, tuple(leads))
 
 
 @dataclass(frozen=True)
-class Spread:
+class Sensitive:
     """The labels of a figure differ by more than three points: the largest difference of any two, all told together."""
 
     name: str
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         labels = list(view.figure(self.name).players[view.setting])
         places = view.places(self.name)
         wide = view.wider(len(labels) * (len(labels) - 1) // 2)
@@ -300,7 +300,7 @@ class Spread:
         lead = wide.difference(places, view.label(self.name, high), view.label(self.name, low))
         verdict = HOLDS if lead.low > SLACK else FAILS if lead.high < SLACK else NOISE
         ends = f"accuracy {means[low]:.3f} ({low}) to {means[high]:.3f} ({high})"
-        return Finding(verdict, f"{ends} over {len(labels)} kernels: {lead}; 3 points are allowed", (lead,))
+        return Found(verdict, f"{ends} over {len(labels)} kernels: {lead}; 3 points are allowed", (lead,))
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class Slower:
     value: Any
     times: float
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         slow = view.label(self.name, self.slow)
         spent = {p: view.seconds(self.name, self.value, p) for p in view.figure(self.name).players[view.setting]}
         known = {p: seconds for p, seconds in spent.items() if seconds is not None}
@@ -320,7 +320,7 @@ class Slower:
             raise NotRun(f"{slow} was not run at {self.value}")
         rest = max(seconds for p, seconds in known.items() if p != slow)
         told = f"{slow} {known[slow]:.2f} CPU seconds per 100 runs, the slowest other {rest:.2f}"
-        return Finding(HOLDS if known[slow] > self.times * rest else FAILS, told)
+        return Found(HOLDS if known[slow] > self.times * rest else FAILS, told)
 
 
 @dataclass(frozen=True)
@@ -332,11 +332,11 @@ class Takes:
     value: Any
     seconds: float
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         spent = view.seconds(self.name, self.value, view.label(self.name, self.one))
         if spent is None:
             raise NotRun(f"{self.one} was not run at {self.value}")
-        return Finding(HOLDS if spent > self.seconds else FAILS, f"{spent:.1f} CPU seconds per 100 runs")
+        return Found(HOLDS if spent > self.seconds else FAILS, f"{spent:.1f} CPU seconds per 100 runs")
 
 
 @dataclass(frozen=True)
@@ -345,10 +345,8 @@ class All:
 
     judges: tuple[Judge, ...]
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         found = [judge(view) for judge in self.judges]
         verdicts = [one.verdict for one in found]
         verdict = FAILS if FAILS in verdicts else NOISE if NOISE in verdicts else HOLDS
-        return Finding(
-            verdict, "; ".join(one.told for one in found), tuple(lead for one in found for lead in one.leads)
-        )
+        return Found(verdict, "; ".join(one.told for one in found), tuple(lead for one in found for lead in one.leads))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.bench.claims import Claim
-from bestarm.bench.evidence import CANNOT, FAILS, HOLDS, NOISE, NOT_RUN, NotRun, View, sure
+from bestarm.bench.evidence import CANNOT, FAILS, HOLDS, NOISE, NOT_RUN, NotRun, SettingView, sure
 from bestarm.bench.paper import DFORM, FWG, PRINTED, SETTINGS, Figure
 from bestarm.bench.runner import Results
 from bestarm.draw import page as pages
@@ -129,7 +129,7 @@ def by_chance(made: Made) -> list[str]:
 def literal_told(made: Made) -> str:
     """Return what Algorithm 2 as printed is worth on the adaptive instance; nothing where it was not run."""
     try:
-        view = View(made.figures, made.results, PRINTED)
+        view = SettingView(made.figures, made.results, PRINTED)
         lead = view.difference(view.places("adaptive"), FWG, DFORM)
     except NotRun:
         return ""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.bench.evidence import View
+from bestarm.bench.evidence import SettingView
 from bestarm.bench.panels import Curve, Drawn, drawn
 from bestarm.bench.paper import Figure
 from bestarm.bench.published import LENT, budget_of, told
@@ -19,7 +19,7 @@ def rows(figures: Mapping[str, Figure], results: Mapping[str, Results], name: st
     """Return a row for every setting, panel, label and value of x of a figure that was run."""
     figure, table = figures[name], []
     for setting, players in figure.players.items():
-        view = View(figures, results, setting)
+        view = SettingView(figures, results, setting)
         for label, text in players.items():
             knows = told(text)
             for place in view.places(name):
@@ -28,7 +28,7 @@ def rows(figures: Mapping[str, Figure], results: Mapping[str, Results], name: st
     return table
 
 
-def _row(view: View, place: Any, label: str, text: str) -> dict[str, Any]:
+def _row(view: SettingView, place: Any, label: str, text: str) -> dict[str, Any]:
     name, panel, value = place
     figure, cell, chunks = view.figure(name), view.cell(place, label), view.chunks(place, label)
     correct, pulls = (np.concatenate([getattr(c, a) for c in chunks]) for a in ("correct", "pulls"))

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bestarm import bounds, instances
-from bestarm.bench.evidence import FAILS, HOLDS, NOISE, Cannot, Finding, Lead, View
+from bestarm.bench.evidence import FAILS, HOLDS, NOISE, Cannot, Found, Lead, SettingView
 from bestarm.bench.grid import Cell
 from bestarm.bench.paper import BEST, CODE, FWG, OD, PRINTED
 from bestarm.bench.published import budget_of, player
@@ -64,13 +64,13 @@ class Everywhere:
     holds: Callable[[str, Point], bool]
     wanted: Callable[[Point], bool] = lambda point: True
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         if view.setting == CODE:
             raise Cannot(NO_BOUNDS)
         grid = list(points(self.wanted))
         wrong = [point for point in grid if not self.holds(view.setting, point)]
         told = f"{self.what} at {len(grid) - len(wrong)} of {len(grid)} points (K, d, B) with Δ = {GAP:g}"
-        return Finding(FAILS if wrong else HOLDS, told + (f"; not at {wrong[0]}" if wrong else ""))
+        return Found(FAILS if wrong else HOLDS, told + (f"; not at {wrong[0]}" if wrong else ""))
 
 
 def tighter(rival: Callable[[Point], Bound]) -> Callable[[str, Point], bool]:
@@ -140,7 +140,7 @@ class CornerCase:
     path: Path
     below: bool = True
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         if view.setting == CODE:
             raise Cannot(NO_BOUNDS)
         constant = 4 if view.setting == PRINTED else 8
@@ -148,22 +148,22 @@ class CornerCase:
         sign = 1 if self.below else -1
         far = sign * logs[-1] < sign * logs[-3] < 0
         told = f"logarithm of the ratio along the path: {logs[0]:.3g}, .., {logs[-1]:.3g}"
-        return Finding(HOLDS if far else FAILS, told)
+        return Found(HOLDS if far else FAILS, told)
 
 
-def glm_falls(view: View) -> Finding:
+def glm_falls(view: SettingView) -> Found:
     """Decide whether the bound derived for UCB-GLM decreases in B."""
     if view.setting == CODE:
         raise Cannot(NO_BOUNDS)
     logs = [bounds.ucb_glm(8, budget, GAP, 0.2, 0.2).log for budget in BUDGETS]
     told = f"its logarithm at B = 1000 and 10⁶: {logs[0]:.1f}, {logs[-1]:.1f}"
-    return Finding(HOLDS if logs[-1] < logs[0] else FAILS, told)
+    return Found(HOLDS if logs[-1] < logs[0] else FAILS, told)
 
 
 # ------------------------------------------------------------------------------------------------- designs
 
 
-def reaches_optimum(view: View) -> Finding:
+def reaches_optimum(view: SettingView) -> Found:
     """Decide whether Algorithm 2 reaches max leverage d, within 1 %, on the adaptive instance and on the sphere."""
     solver = WolfeAtwood(start=Multiplicative()) if view.setting == BEST else literal
     told, worst = [], 0.0
@@ -176,17 +176,17 @@ def reaches_optimum(view: View) -> Finding:
         ratio = float(np.max(np.vecdot(x @ inverse, x))) / np.linalg.matrix_rank(x)
         worst = max(worst, ratio)
         told.append(f"{name} {ratio:.3f}")
-    return Finding(HOLDS if worst < 1.0101 else FAILS, "largest leverage over d: " + "; ".join(told))
+    return Found(HOLDS if worst < 1.0101 else FAILS, "largest leverage over d: " + "; ".join(told))
 
 
-def half_on_the_other(view: View) -> Finding:
+def half_on_the_other(view: SettingView) -> Found:
     """Decide whether a G-optimal design gives e_2 half the pulls, with 20 arms near e_1."""
     x = np.column_stack([1 + np.sqrt(0.001) * np.random.default_rng(1).standard_normal(20), np.zeros(20)])
     weights = WolfeAtwood(start=Multiplicative()).weights(Candidates.of(np.vstack([x, [0.0, 1.0]])))
-    return Finding(HOLDS if abs(weights[-1] - 0.5) < 0.01 else FAILS, f"its weight is {weights[-1]:.3f}")
+    return Found(HOLDS if abs(weights[-1] - 0.5) < 0.01 else FAILS, f"its weight is {weights[-1]:.3f}")
 
 
-def shares_evenly(view: View) -> Finding:
+def shares_evenly(view: SettingView) -> Found:
     """Decide whether GSE pulls the arms still in equally often, in every stage on the static instance."""
     text = view.figure("static").players[view.setting][FWG]
     gaps = []
@@ -197,17 +197,17 @@ def shares_evenly(view: View) -> Finding:
     bandit = instances.static(gap=0.5, replications=50)
     play(player(text).build(), bandit, budget_of(text, 320), 1, watch)
     told = f"largest difference between two arms still in, by stage: {', '.join(map(str, gaps))} pulls"
-    return Finding(HOLDS if max(gaps) <= 1 else FAILS, told)
+    return Found(HOLDS if max(gaps) <= 1 else FAILS, told)
 
 
-def as_many_stages(view: View) -> Finding:
+def as_many_stages(view: SettingView) -> Found:
     """Decide whether OD-LinBAI and GSE have the same number of stages where d = K − 1."""
     counts = {}
     for arms in (8, 16, 32, 64):
         rounds = YangTan().shares(arms, arms - 1, 20 * arms)
         counts[arms] = (len(EvenStages().stages(arms, 20 * arms, lambda: 0)), len(rounds))
     told = ", ".join(f"K = {arms}: {a} and {b}" for arms, (a, b) in counts.items())
-    return Finding(HOLDS if all(a == b for a, b in counts.values()) else FAILS, told)
+    return Found(HOLDS if all(a == b for a, b in counts.values()) else FAILS, told)
 
 
 # ------------------------------------------------------------------------------------------- first stages
@@ -239,7 +239,7 @@ class LosesFirst:
     panel: int = 0
     value: int = 64
 
-    def __call__(self, view: View) -> Finding:
+    def __call__(self, view: SettingView) -> Found:
         figure, results = view.figure(self.name), view.results[self.name]
         lost = {}
         for label in (OD, FWG):
@@ -249,4 +249,4 @@ class LosesFirst:
         gap = lost[OD] - lost[FWG]
         lead = Lead(float(gap.mean()), float(gap.std(ddof=1) / len(gap) ** 0.5), len(gap), 1, view.reach)
         told = f"lost in the first stage: {OD} {lost[OD].mean():.3f}, {FWG} {lost[FWG].mean():.3f}; difference {lead}"
-        return Finding(HOLDS if lead.low > 0 else FAILS if lead.high < 0 else NOISE, told, (lead,))
+        return Found(HOLDS if lead.low > 0 else FAILS if lead.high < 0 else NOISE, told, (lead,))
