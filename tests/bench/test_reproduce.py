@@ -339,6 +339,7 @@ def test_the_bench_command(tmp_path):
             "among those run",
         ),
         ("reproduce --figure nothing", 1, "unknown figure"),
+        ("reproduce --panel papr", 1, "unknown panel"),
     ],
 )
 def test_bad_calls_are_refused_in_one_line(words, code, says):

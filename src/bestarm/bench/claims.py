@@ -24,7 +24,6 @@ from bestarm.bench.judges import (
     Sensitive,
     Several,
     Slower,
-    Takes,
     alike,
     as_good,
 )
@@ -90,7 +89,7 @@ class Claim:
     @property
     def ran(self) -> bool:
         """Whether it could be judged in any setting."""
-        return any(finding.verdict != NOT_RUN for finding in self.findings.values())
+        return any(finding.verdict not in (NOT_RUN, CANNOT) for finding in self.findings.values())
 
     @property
     def verdict(self) -> str:
@@ -182,7 +181,7 @@ CLAIMS: tuple[Sentence, ...] = (
     Sentence("8.1", "LinGapE-Greedy loses for larger K", Compare(A, FWG, LGREEDY, _many)),
     Sentence("8.1", "Peace has lower accuracy than several other algorithms", Several(A, PEACE)),
     Sentence("8.1", "Peace takes 30 times the time of the others at K = 16", Slower(A, PEACE, 16, 30)),
-    Sentence("8.1", "100 runs of Peace take 14 hours at K = 32", Takes(A, PEACE, 32, 14 * 3600)),
+    Sentence("8.1", "100 runs of Peace take 14 hours at K = 32", Slower(A, PEACE, 32, seconds=14 * 3600)),
     Sentence("8.1", "OD-LinBAI and GSE have the same number of stages when K is near d", theory.as_many_stages),
     Sentence("8.1", "OD-LinBAI and GSE perform alike", Compare(A, FWG, OD, rule=alike)),
     Sentence("8.1", "An adaptive allocation is better here than a static one", Compare(A, FWG, ONCE)),

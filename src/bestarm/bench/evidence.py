@@ -124,7 +124,7 @@ class SettingView:
     def ran(self, place: Place, label: str) -> bool:
         """Return whether a label was run at a place."""
         name, _, value = place
-        return value in self.figure(name).shown(label) and self.chunks(place, label) is not None
+        return value in self.figure(name).shown(label) and bool(self.chunks(place, label))
 
     def cell(self, place: Place, label: str) -> Cell:
         """Return the cell of a label at a place."""
@@ -132,8 +132,8 @@ class SettingView:
         return self.figure(name).cell(self.setting, self.figure(name).panels[panel], value, label)
 
     def chunks(self, place: Place, label: str) -> Any:
-        """Return what was measured of a label at a place; None where it failed."""
-        return self.results[place[0]].chunks.get(self.cell(place, label).key)
+        """Return what was measured of a label at a place; nothing where it failed."""
+        return self.results[place[0]].chunks.get(self.cell(place, label).key, ())
 
     def contrast(self, terms: Sequence[Term]) -> Lead:
         """Return Σ weight · accuracy with its standard error; what was played in the same worlds is paired.
@@ -142,7 +142,10 @@ class SettingView:
         """
         worlds: dict[str, list[tuple[float, Any]]] = {}
         for weight, place, label in terms:
-            right = np.concatenate([c.correct for c in self.chunks(place, label)]).astype(np.float64)
+            chunks = self.chunks(place, label)
+            if not chunks:
+                raise NotRun(f"{label} failed in a cell of {place[0]}")
+            right = np.concatenate([c.correct for c in chunks]).astype(np.float64)
             worlds.setdefault(self.cell(place, label).world_key, []).append((weight, right))
         mean, variance, least = 0.0, 0.0, 10**9
         for some in worlds.values():

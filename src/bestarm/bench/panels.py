@@ -57,8 +57,9 @@ def drawn(panels: Sequence[Drawn], ticks: Sequence[tuple[float, str]], x: str, n
     parts = []
     for number, panel in enumerate(panels):
         top = number * each
-        parts.append(f'<text class="title" x="4" y="{top + 14}">{escape(panel.title)}</text>')
-        parts.append(_plot(panel.accuracy, ticks, top + 24, ACCURACY, (0.0, 1.0), _share, "accuracy", x))
+        most = _most(panel.accuracy)
+        parts.append(f'<text class="title" x="4" y="{top + 14}">{escape(panel.title)}, accuracy</text>')
+        parts.append(_plot(panel.accuracy, ticks, top + 24, ACCURACY, (0.0, most), _share, "", x))
         reach = _reach(panel.difference)
         low = top + 24 + ACCURACY + 46
         note = f"{panel.against} less the other, points"
@@ -76,6 +77,12 @@ def _share(value: float) -> str:
 
 def _points(value: float) -> str:
     return f"{100 * value:+.0f}".replace("-", "−") if value else "0"
+
+
+def _most(curves: Iterable[Curve]) -> float:
+    """Return 0.4, 0.6, 0.8 or 1: no accuracy lies above."""
+    most = max((values[0] for curve in curves for _, *values in curve.points), default=0.0)
+    return next(end for end in (0.4, 0.6, 0.8, 1.0) if end >= min(most, 1.0))
 
 
 def _reach(curves: Iterable[Curve]) -> float:
@@ -96,7 +103,7 @@ def _plot(
 ) -> str:
     low, high = ends
     right = WIDTH - RIGHT
-    span = (ticks[-1][0] - ticks[0][0]) or 1.0
+    span = (ticks[-1][0] - ticks[0][0] if ticks else 0.0) or 1.0
 
     def across(value: float) -> float:
         return LEFT + 8 + (right - LEFT - 16) * ((value - ticks[0][0]) / span if len(ticks) > 1 else 0.5)
@@ -104,7 +111,7 @@ def _plot(
     def down(value: float) -> float:
         return top + height * (1 - (min(max(value, low), high) - low) / (high - low))
 
-    parts = [f'<text class="soft" x="{LEFT}" y="{top - 3:g}" font-size="10">{escape(what)}</text>'] if top else []
+    parts = [f'<text class="soft" x="{LEFT}" y="{top - 4:g}">{escape(what)}</text>'] if what else []
     for i in range(5):
         value = low + (high - low) * i / 4
         parts.append(

@@ -176,7 +176,8 @@ FIGURES = {
     for figure in (
         Figure(
             "adaptive", "Adaptive instance, d = K − 1", "8.1", "adaptive", "K", (8, 16, 32, 64), _per_arm(10, 20, 50),
-            _ADAPTIVE, only={PEACE: (8, 16, 32), LINGAPE: (8, 16, 32)}, fewer={PEACE: (32,)}, log=True,
+            _ADAPTIVE, only={PEACE: (8, 16, 32), LINGAPE: (8, 16, 32)}, fewer={PEACE: (32,), LINGAPE: (32,)},
+            log=True,
         ),
         Figure(
             "static", "Static instance, K = d = 16", "8.2", "static", "Delta", (0.01, 0.03, 0.05, 0.1, 0.3, 0.5, 1.0),
@@ -219,7 +220,7 @@ FIGURES = {
             _per_arm(10, 20, 50), _KERNELS, hero="linear", log=True,
         ),
         Figure(
-            "delta", "LinGapE with other δ, adaptive instance", "8", "adaptive", "K", (8, 16), _per_arm(10, 20, 50),
+            "delta", "LinGapE with other δ, adaptive instance", "8", "adaptive", "K", (8,), _per_arm(10, 20, 50),
             {PRINTED: _DELTA, BEST: _DELTA}, hero="δ = 0.99", log=True,
         ),
         Figure(
@@ -231,3 +232,4 @@ FIGURES = {
 }  # fmt: skip
 
 LINEAR = ("adaptive", "static", "randomized", "automobile", "motor", "od", "corner")  # the figures of linear rewards
+PANELS: dict[str, Mapping[str, Figure]] = {"paper": FIGURES}  # what `reproduce` may be asked for

@@ -10,7 +10,7 @@ from pathlib import Path
 from bestarm import datasets
 from bestarm.bench import paper_report, points, table
 from bestarm.bench.claims import Claim, judge_all
-from bestarm.bench.paper import FIGURES, SETTINGS, Figure, replications_of
+from bestarm.bench.paper import FIGURES, PANELS, SETTINGS, Figure, replications_of
 from bestarm.bench.runner import Results, run
 from bestarm.draw.style import write_whole
 from bestarm.errors import InputError, UnknownNameError
@@ -35,9 +35,12 @@ def reproduce(
     data: str | None,
     output: Path,
     progress: bool = False,
-    figures: Mapping[str, Figure] = FIGURES,
+    panel: str = "paper",
 ) -> Reproduction:
-    """Run the figures named (all otherwise), draw them, judge the sentences, and write the report to `output`."""
+    """Run the figures named (all of a panel otherwise), draw them, judge the sentences, write the report."""
+    if panel not in PANELS:
+        raise UnknownNameError("panel", panel, PANELS)
+    figures = PANELS[panel]
     for name in names:
         if name not in figures:
             raise UnknownNameError("figure", name, figures)
@@ -55,7 +58,8 @@ def reproduce(
     start = time.perf_counter()
     results = measured(wanted, replications, seed, n_jobs, output / "cells", engine, progress)
     wall = time.perf_counter() - start
-    made = paper_report.Made(chosen, results, judge_all(results, chosen), not_run, quick, wall, commit())
+    claims = judge_all(results, chosen) if figures is FIGURES else []  # the paper's sentences are about its own figures
+    made = paper_report.Made(chosen, results, claims, not_run, quick, wall, commit())
     return write(made, output)
 
 
