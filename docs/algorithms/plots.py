@@ -4,13 +4,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from bestarm import bench
-from bestarm.bench.figures import COLOURS
+from bestarm.draw.style import ink, panels, pen
 
 BUDGETS = (5, 10, 20, 50)
-MARKS = "osD^vP*X"
 GAP = 0.043  # between two names, in accuracy
 SPHERE = ("sphere, K = 32, d = 10, noise variance 1", (("K", 32), ("variance", 1.0)))
 ADAPTIVE = ("adaptive, K = 16, noise variance 10", (("K", 16),))
@@ -44,30 +42,27 @@ PAGES = {
 
 def draw(rows, policies, title, note):
     """Return a figure of accuracy against the budget with 95 % intervals, each line named at its end."""
-    canvas = Figure(figsize=(7, 4.4), layout="constrained")
-    ax, ends = canvas.subplots(), []
+    (ax,), ends = panels((7, 4.4), 1), []
     for number, policy in enumerate(policies):
         mine = [row for row in rows if row["policy"] == policy]
         x, y = range(len(mine)), np.array([row["accuracy"] for row in mine])
         spread = [y - [row["low"] for row in mine], [row["high"] for row in mine] - y]
-        style = {"marker": MARKS[number], "ms": 4, "lw": 1.3, "elinewidth": 0.7, "capsize": 2}
-        ax.errorbar(x, y, spread, color=COLOURS[number], **style)
-        ends.append((y[-1], policy, COLOURS[number]))
+        ax.errorbar(x, y, spread, **pen(number))
+        ends.append((y[-1], policy, pen(number)["color"]))
     place = 1.0
     for y, policy, colour in sorted(ends, reverse=True):
         place = min(y, place)
         ax.annotate(
             policy, (1.0, y), (1.03, place), xycoords=("axes fraction", "data"), textcoords=("axes fraction", "data"),
-            color=colour, fontsize=7, va="center", arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
+            color=ink(colour), fontsize=7, va="center", arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
             annotation_clip=False,
         )  # fmt: skip
         place -= GAP
     ax.set_xticks(range(len(BUDGETS)), BUDGETS)
     ax.set(ylim=(0, 1), xlabel="B/K", ylabel="accuracy")
-    ax.set_title(title, fontsize=10)
-    ax.spines[["top", "right"]].set_visible(False)
-    canvas.suptitle(note, fontsize=8)
-    return canvas
+    ax.set_title(title)
+    ax.figure.suptitle(note, fontsize=8)
+    return ax.figure
 
 
 def main(replications: int = 500, seed: int = 1) -> None:

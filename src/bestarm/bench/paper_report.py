@@ -265,17 +265,21 @@ def html(made: Made, drawings: Mapping[tuple[str, str], str]) -> str:
     ]  # fmt: skip
     evidence: list[Html] = []
     for c in made.claims:
-        links = [pages.link(name, made.figures[name].title) for name in c.seen if name in made.results]
+        links = [
+            pages.joined([pages.link(name, made.figures[name].title), "; "]) for name in c.seen if name in made.results
+        ]
         told = [f"{s}: {shown(c, s)}. {f.told}" for s, f in c.findings.items()]
-        again = [pages.joined([*links, pages.safe(" "), pages.joined([command(made, c)], "code")])] if links else []
+        again = [pages.joined([*links, " ", pages.tagged("code", command(made, c))])] if links else []
         title = pages.strong(f"{c.number}. {c.sentence.text} ({c.sentence.place})")
         evidence += [pages.spot(f"s{c.number}", title), pages.bullets([*told, *again])]
     figures: list[Html] = []
     for name in made.results:
         figure = made.figures[name]
-        some = [(s, drawings[name, s]) for s in figure.players]
-        each = [pages.joined([pages.joined([s], "p", "note"), pages.drawing(text, f"{figure.title}, {s}", small=True)])
-                for s, text in some]  # fmt: skip
+        each = [
+            pages.joined([pages.tagged("p", s, kind="note"),
+                          pages.drawing(drawings[name, s], f"{figure.title}, {s}", small=True)])
+            for s in figure.players
+        ]  # fmt: skip
         figures += [pages.spot(name, pages.strong(f"{figure.title} ({figure.place})")), pages.beside(each)]
     spent = timing(made)
     values = [f"K = {value}" for value in made.figures["adaptive"].values] if spent else []

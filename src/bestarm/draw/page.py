@@ -179,7 +179,7 @@ def link(name: str, text: str) -> Html:
 
 def beside(pieces: Iterable[str]) -> Html:
     """Return pieces side by side where there is room."""
-    return joined([joined(pieces, "div")], "div", "beside")
+    return tagged("div", *(tagged("div", piece) for piece in pieces), kind="beside")
 
 
 def literal(text: str) -> Html:
