@@ -26,7 +26,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A panel: what it shows, accuracies, and differences to the hero in points."""
+    """A panel: what it shows, accuracies, and differences in points, said to be `against` what."""
 
     title: str
     accuracy: Sequence[Curve]
@@ -62,8 +62,7 @@ def drawn(panels: Sequence[Drawn], ticks: Sequence[tuple[float, str]], x: str, n
         parts.append(_plot(panel.accuracy, ticks, top + 24, ACCURACY, (0.0, most), _share, "", x))
         reach = _reach(panel.difference)
         low = top + 24 + ACCURACY + 46
-        note = f"{panel.against} less the other, points"
-        parts.append(_plot(panel.difference, ticks, low, DIFFERENCE, (-reach, reach), _points, note, x))
+        parts.append(_plot(panel.difference, ticks, low, DIFFERENCE, (-reach, reach), _points, panel.against, x))
     height = each * len(panels)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">'
@@ -81,7 +80,7 @@ def _points(value: float) -> str:
 
 def _most(curves: Iterable[Curve]) -> float:
     """Return 0.4, 0.6, 0.8 or 1: no accuracy lies above."""
-    most = max((values[0] for curve in curves for _, *values in curve.points), default=0.0)
+    most = max((values[2] for curve in curves for _, *values in curve.points), default=0.0)
     return next(end for end in (0.4, 0.6, 0.8, 1.0) if end >= min(most, 1.0))
 
 

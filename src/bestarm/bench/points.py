@@ -7,7 +7,7 @@ import numpy as np
 
 from bestarm.bench.evidence import SettingView
 from bestarm.bench.panels import Curve, Drawn, drawn
-from bestarm.bench.paper import Figure
+from bestarm.bench.paper import ALL_DATA, BEST, Figure
 from bestarm.bench.published import LENT, budget_of, told
 from bestarm.bench.runner import Results
 from bestarm.simulate.intervals import wilson
@@ -65,6 +65,8 @@ def drawing(figure: Figure, table: list[dict[str, Any]], setting: str, night: bo
     mine = [row for row in table if row["setting"] == setting]
     values = [value for value in figure.values if any(row[figure.x] == value for row in mine)]
     place = {value: float(np.log(value)) if figure.log else float(value) for value in values}
+    kept = setting == BEST and figure.hero in ALL_DATA
+    against = "GSE keeping data as the other does, less it" if kept else f"{figure.hero} less the other, points"
     panels = []
     for panel in figure.panels:
         here = [row for row in mine if row["panel"] == panel.label]
@@ -80,5 +82,5 @@ def drawing(figure: Figure, table: list[dict[str, Any]], setting: str, night: bo
                     for x, row in zip(xs, some, strict=True) if row["difference"] is not None]  # fmt: skip
             if gaps:
                 difference.append(Curve(label, kind, gaps))
-        panels.append(Drawn(panel.label, accuracy, difference, figure.hero))
+        panels.append(Drawn(panel.label, accuracy, difference, against))
     return drawn(panels, [(place[v], f"{v:g}") for v in values], AXES.get(figure.x, figure.x), night)
