@@ -36,6 +36,7 @@ bench-default: .venv/bench ## the default policy against all the others on the d
 reproduce: .venv/bench ## every figure of the paper in three settings and a verdict on each of its sentences, resumed; under two hours
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/bestarm reproduce -o results/reproduction
 	cp results/reproduction/*.csv results/reproduction/*.svg results/reproduction/report.* docs/reproduction/
+	$(BIN)/python docs/reproduction/changes.py
 
 docs: .venv/bench ## draw the plots of docs again
 	$(BIN)/python docs/algorithms/plots.py

@@ -147,7 +147,7 @@ class Several:
 
     def __call__(self, view: SettingView) -> Found:
         one = view.label(self.name, self.one)
-        labels = [p for p in view.figure(self.name).players[view.setting] if p != one]
+        labels = [p for p in view.figure(self.name).players[view.setting] if p != one and p not in OURS]
         gaps = {label: view.difference(view.places(self.name), label, one) for label in labels}
         surely = [label for label, gap in gaps.items() if gap.low > 0]
         maybe = [label for label, gap in gaps.items() if gap.mean > 0]

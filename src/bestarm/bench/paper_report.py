@@ -37,6 +37,7 @@ NOTES = (
     "LinGapE plays with δ = 0.99: the figure `delta` has the grid, as the paper tunes it. Kernels are in `kernels`.",
     "Peace and LinGapE at K = 32 and Greedy at K = 128 have one chunk of 250 replications.",
     "The adaptive instance stops at K = 64; `bestarm bench adaptive --set K=128` goes further.",
+    "What became of the verdicts of an earlier report, and why: docs/reproduction/changes.md of the checkout.",
     "Named in the paper and left out: ALBA (its published constants are not known), Almost Tracking and Box Thirding "
     "(their allocation could not be read).",
 )
