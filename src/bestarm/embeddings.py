@@ -90,6 +90,19 @@ class KernelFeatures:
 
 
 @dataclass(frozen=True)
+class CentredRows:
+    """Lower each arm's features by their own mean: inner products are d − 1 times the covariance of two arms' features.
+
+    >>> CentredRows().embed(np.array([[1.0, 3.0], [0.0, 1.0]]))
+    array([[-1. ,  1. ],
+           [-0.5,  0.5]])
+    """
+
+    def embed(self, features: Array) -> Array:
+        return features - namespace(features).mean(features, axis=-1, keepdims=True)
+
+
+@dataclass(frozen=True)
 class KernelRows:
     """Take the rows of the kernel's matrix for features, k(x_i, x_1), .., k(x_i, x_K)."""
 

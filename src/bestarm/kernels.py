@@ -102,20 +102,6 @@ class Matern:
         return polynomial * xp.exp(-z)
 
 
-@dataclass(frozen=True)
-class RowCovariance:
-    """Return Σ_j (x_j − x̄)(y_j − ȳ) / (d − 1), the covariance of two arms over their features.
-
-    >>> RowCovariance()(np.array([[1.0, 3.0]]), np.array([[0.0, 1.0]]))
-    array([[1.]])
-    """
-
-    def __call__(self, x: Array, y: Array, /) -> Array:
-        xp = namespace(x, y)
-        x, y = (rows - xp.mean(rows, axis=-1, keepdims=True) for rows in (x, y))
-        return x @ xp.matrix_transpose(y) / max(x.shape[-1] - 1, 1)
-
-
 # The coefficients of 1, z, z² in p.
 _POLYNOMIALS = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1 / 3)}
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bestarm.designs.ascent import Ascent
-from bestarm.designs.rounding import AllenZhu, AutoRound, LargestRemainder, PukelsheimRieder, Randomised
+from bestarm.designs.rounding import AllenZhu, AutoRound, LargestRemainder, Multinomial, PukelsheimRieder, Randomised
 from bestarm.linalg import Candidates, leverage, moment, rank
 
 ROUNDINGS = [AllenZhu(), AllenZhu(head=0.0), AutoRound(), LargestRemainder(), PukelsheimRieder(), Randomised()]
@@ -99,3 +99,13 @@ def test_what_the_floors_leave_is_placed_as_well_as_the_whole(rng):
             np.median(spread(arms.coordinates, AllenZhu(h).round(arms.coordinates, w, pulls, rng))) for h in (1.0, 0.0)
         )
         assert quick <= 1.02 * whole
+
+
+def test_draws_sum_to_the_pulls_and_follow_the_design(rng):
+    weights = np.tile([0.5, 0.3, 0.2, 0.0], (400, 1))
+    times = Multinomial().round(np.zeros((400, 4, 2)), weights, 50, rng)
+    assert (times.sum(-1) == 50).all()
+    assert (times[:, 3] == 0).all()
+    assert np.allclose(times.mean(0), 50 * weights[0], atol=0.7)
+    assert np.allclose(times.var(0), 50 * weights[0] * (1 - weights[0]), atol=2.5)
+    assert Multinomial().round(np.zeros((3, 1)), np.array([0.2, 0.5, 0.3]), 7, rng).sum() == 7

@@ -16,8 +16,8 @@ from bestarm.designs.starts import Even, Multiplicative
 from bestarm.designs.transductive import Transductive
 from bestarm.designs.trim import Trimmed
 from bestarm.designs.width import GaussianWidth, WorstPair
-from bestarm.embeddings import PCA, KernelFeatures, KernelRows
-from bestarm.kernels import Exponential, Matern, RowCovariance, SquaredExponential
+from bestarm.embeddings import PCA, CentredRows, KernelFeatures, KernelRows
+from bestarm.kernels import Exponential, Matern, SquaredExponential
 from bestarm.models.any_regressor import AnyRegressor
 from bestarm.models.glm import GLM
 from bestarm.models.law import Logistic, Poisson
@@ -233,8 +233,9 @@ ENTRIES: dict[str, Entry] = {
                      Sequential(bayesgap_2021, LinearPrior(2500.0), EachOnce(), SmallestBound())),
             "the same with the rows of a Matérn kernel's matrix for features"),
         "bayesgap-azizi2021-covariance": (
-            Sequential(bayesgap_2021, KernelPrior(RowCovariance(), 2500.0), EachOnce(), SmallestBound()),
-            "the same with the covariance of two arms over their features for a kernel"),
+            Embedded(CentredRows(),
+                     Sequential(bayesgap_2021, LinearPrior(250.0), EachOnce(), SmallestBound())),
+            "the same with the covariance of two arms over eleven features for a kernel"),
     }),
     **_family("Xu, Honda and Sugiyama 2018, Algorithm 1", "lingape", {
         "lingape": (Sequential(LinGapE(LeastRatio()), RidgePrior(), EachOnce()),
