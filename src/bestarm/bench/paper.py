@@ -220,6 +220,10 @@ FIGURES = {
             _per_arm(10, 20, 50), _KERNELS, hero="linear", log=True,
         ),
         Figure(
+            "kernels-sphere", "BayesGap with ten kernels, arms on the sphere", "App. E", "randomized", "K", (16,),
+            _per_arm(20, 50), _KERNELS, _CODE_WORLD, hero="linear", log=True,
+        ),
+        Figure(
             "delta", "LinGapE with other δ, adaptive instance", "8", "adaptive", "K", (8,), _per_arm(10, 20, 50),
             {PRINTED: _DELTA, BEST: _DELTA}, hero="δ = 0.99", log=True,
         ),
