@@ -34,8 +34,9 @@ MEANS = (
 NOTES = (
     "The code's projection drops columns by their index and its Greedy adds an intercept to the design only; neither "
     "is imitated. Its line search has a grid; ours is exact and stalls at the same designs.",
-    "LinGapE plays with δ = 0.99: the figure `delta` has the grid, as the paper tunes it. Kernels are in two more.",
-    "Peace and LinGapE at K = 32 and Greedy at K = 128 have one chunk of 250 replications.",
+    "LinGapE plays with δ = 0.99: the figure `delta` has the grid, as the paper tunes it.",
+    "BayesGap plays with a linear kernel or with length 1; the figures `kernels` and `kernels-sphere` have others.",
+    "Peace and LinGapE at K = 32, Greedy and BayesGap at K = 128 have one chunk of 250 replications.",
     "The adaptive instance stops at K = 64; `bestarm bench adaptive --set K=128` goes further.",
     "What became of the verdicts of an earlier report, and why: docs/reproduction/changes.md of the checkout.",
     "Named in the paper and left out: ALBA (its published constants are not known), Almost Tracking and Box Thirding "
