@@ -98,7 +98,7 @@ class CentredRows:
            [-0.5,  0.5]])
     """
 
-    def embed(self, features: Array) -> Array:
+    def embed(self, features: AnyArray) -> AnyArray:
         return features - namespace(features).mean(features, axis=-1, keepdims=True)
 
 
@@ -108,7 +108,7 @@ class KernelRows:
 
     kernel: Kernel
 
-    def embed(self, features: Array) -> Array:
+    def embed(self, features: AnyArray) -> AnyArray:
         return self.kernel(features, features)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bestarm import catalog
 from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Totals, policy_of
-from bestarm.designs.optimal import WolfeAtwood
+from bestarm.designs.ascent import Ascent
 from bestarm.errors import InputError
 from bestarm.models.glm import GLM
 from bestarm.models.law import Logistic
@@ -80,7 +80,7 @@ class Lent:
 LENDING = {
     "gse-lin-fwg-overspent": Lent(Elimination(Linear(), literal, CeilHalving())),
     "gse-log-fwg-overspent": Lent(Elimination(GLM(Logistic()), literal, CeilHalving())),
-    "od-linbai-overspent": Lent(Elimination(Linear(), WolfeAtwood(), EarlySum())),
+    "od-linbai-overspent": Lent(Elimination(Linear(), Ascent(), EarlySum())),
 }
 OTHERS = {"linucb-best-estimate": Sequential(UCB())}
 
@@ -101,7 +101,7 @@ class RawRef(PolicyRef):
 def player(text: str) -> Ref:
     """Return the policy a figure names: one above, `raw NAME`, or an entry of the catalog with settings."""
     if text in LENDING or text in OTHERS:
-        return OwnPolicy.of({**LENDING, **OTHERS}[text], text)
+        return OwnPolicy(text, {**LENDING, **OTHERS}[text], text)  # known by its name, as entries are
     ref = PolicyRef.parse(text.removeprefix(RAW))
     return RawRef(ref.name, ref.settings) if text.startswith(RAW) else ref
 

@@ -20,7 +20,8 @@ from bestarm.bench.published import budget_of, player
 from bestarm.bench.runner import world
 from bestarm.bounds import Bound
 from bestarm.core import policy_of
-from bestarm.designs.optimal import Multiplicative, WolfeAtwood
+from bestarm.designs.ascent import Ascent
+from bestarm.designs.starts import Multiplicative
 from bestarm.linalg import Candidates
 from bestarm.playing import Round, play
 from bestarm.policies.named import literal
@@ -165,7 +166,7 @@ def glm_falls(view: SettingView) -> Found:
 
 def reaches_optimum(view: SettingView) -> Found:
     """Decide whether Algorithm 2 reaches max leverage d, within 1 %, on the adaptive instance and on the sphere."""
-    solver = WolfeAtwood(start=Multiplicative()) if view.setting == BEST else literal
+    solver = Ascent(start=Multiplicative()) if view.setting == BEST else literal
     told, worst = [], 0.0
     sets = {"adaptive, K = 16": instances.adaptive(16), "sphere, K = 32": instances.randomized(32, rng=1)}
     for name, bandit in sets.items():
@@ -182,7 +183,7 @@ def reaches_optimum(view: SettingView) -> Found:
 def half_on_the_other(view: SettingView) -> Found:
     """Decide whether a G-optimal design gives e_2 half the pulls, with 20 arms near e_1."""
     x = np.column_stack([1 + np.sqrt(0.001) * np.random.default_rng(1).standard_normal(20), np.zeros(20)])
-    weights = WolfeAtwood(start=Multiplicative()).weights(Candidates.of(np.vstack([x, [0.0, 1.0]])))
+    weights = Ascent(start=Multiplicative()).weights(Candidates.of(np.vstack([x, [0.0, 1.0]])))
     return Found(HOLDS if abs(weights[-1] - 0.5) < 0.01 else FAILS, f"its weight is {weights[-1]:.3f}")
 
 

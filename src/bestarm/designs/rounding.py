@@ -46,7 +46,7 @@ class Randomised:
 class Multinomial:
     """n independent draws from π, as the GSE paper's published code rounds Wynn's design."""
 
-    def round(self, coordinates: Array, weights: Array, pulls: int, rng: Random) -> Array:
+    def round(self, coordinates: AnyArray, weights: AnyArray, pulls: int, rng: Random) -> AnyArray:
         xp = namespace(weights)
         draws = xp.asarray(rng.random((*weights.shape[:-1], pulls)), dtype=weights.dtype)
         below = draws[..., None] < xp.cumulative_sum(weights, axis=-1)[..., None, :-1]
