@@ -27,7 +27,7 @@ def main() -> None:
         same += unchanged
         turned += one["verdict"] == "does not hold" and "holds" in told
         why = "" if unchanged else one["why"]
-        rows.append([one["sentence"], one["verdict"], f"[{place}](report.md#s{place})", *told, why])
+        rows.append([one["sentence"], one["verdict"], f"[{place}](report.md#{place})", *told, why])
     failed = sum(one["verdict"] == "does not hold" for one in then)
     heads = ["sentence then", "verdict then", "now", *SETTINGS, "why"]
     told = (

@@ -256,7 +256,7 @@ def test_a_figure_is_reproduced_with_its_report(tmp_path, monkeypatch):
     assert page.count("<svg") == 3
     assert "<script" not in page
     assert set(re.findall('href="#(.+?)"', page)) <= set(re.findall('id="(.+?)"', page))
-    assert set(re.findall(r"\]\(#(\w+)\)", text)) <= set(re.findall('id="(\\w+)"', text))
+    assert set(re.findall(r"\]\(#([\w-]+)\)", text)) <= set(re.findall(r"^### (\S+)$", text, re.M))
     rows = read_csv(tmp_path / "corner.csv")
     assert {"setting", "label", "policy", "accuracy", "pulls_mean", "difference", "told_variance"} <= set(rows[0])
     assert all(row["low"] <= row["accuracy"] <= row["high"] for row in rows)

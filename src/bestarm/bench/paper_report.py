@@ -221,7 +221,7 @@ def markdown(made: Made) -> str:
     """Return the report as Markdown; drawings and tables lie beside it."""
     heads = ["", "section", "sentence", *SETTINGS, "verdict"]
     rows = [
-        [c.number, c.sentence.place, f"[{c.sentence.text}](#s{c.number})", *(shown(c, s) for s in SETTINGS), c.verdict]
+        [c.number, c.sentence.place, f"[{c.sentence.text}](#{c.number})", *(shown(c, s) for s in SETTINGS), c.verdict]
         for c in made.claims
     ]
     lines = [f"# {TITLE}", "", ABOUT, "", ", ".join(f"{key} {value}" for key, value in facts(made).items()) + ".", ""]
@@ -230,14 +230,14 @@ def markdown(made: Made) -> str:
     lines += [*(f"- {line}" for line in failures(made)), "", "## Sentences", "", *_grid(heads, rows)]
     lines += ["## Evidence", ""]
     for claim in made.claims:
-        lines += [f'<a id="s{claim.number}"></a>**{claim.number}. {claim.sentence.text}** ({claim.sentence.place})', ""]
+        lines += [f"### {claim.number}", "", f"**{claim.sentence.text}** ({claim.sentence.place})", ""]
         lines += [f"- {s}: {shown(claim, s)}. {f.told}" for s, f in claim.findings.items()]
         links = [f"[drawing](#{name}), [cells]({name}.csv)" for name in claim.seen if name in made.results]
         lines += [f"- {'; '.join(links)}; `{command(made, claim)}`", ""] if links else [""]
     lines += ["## Figures", ""]
     for name in made.results:
         figure = made.figures[name]
-        lines += [f'<a id="{name}"></a>**{figure.title}** ({figure.place}), [cells]({name}.csv)', ""]
+        lines += [f"### {name}", "", f"**{figure.title}** ({figure.place}), [cells]({name}.csv)", ""]
         lines += [f'<img src="{name}-{SETTINGS[s]}.svg" alt="{figure.title}, {s}" width="32%">' for s in figure.players]
         lines += [""]
     lines += ["## Who is told the variance of the noise, and what is overspent", ""]
