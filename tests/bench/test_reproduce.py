@@ -268,7 +268,7 @@ def test_a_figure_is_reproduced_with_its_report(tmp_path, monkeypatch):
 
 def test_a_report_says_how_much_chance_may_explain():
     results = {"corner": fake("corner", lambda label, value: 0.5)}
-    made = Made(FIGURES, results, claims.judge_all(results), {}, False, 0.0, "")
+    made = Made(FIGURES, results, claims.judge_all(results), {}, False, "")
     told = " ".join(by_chance(made))
     assert re.search(r"\d+ verdicts rest on \d+ intervals", told)
     assert "Quick" in told  # 400 replications

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,11 +54,9 @@ def reproduce(
         except InputError as error:
             not_run["motor"] = str(error)
     wanted = {name: figure for name, figure in chosen.items() if name not in not_run}
-    start = time.perf_counter()
     results = measured(wanted, replications, seed, n_jobs, output / "cells", engine, progress)
-    wall = time.perf_counter() - start
     claims = judge_all(results, chosen) if figures is FIGURES else []  # the paper's sentences are about its own figures
-    made = paper_report.Made(chosen, results, claims, not_run, quick, wall, commit())
+    made = paper_report.Made(chosen, results, claims, not_run, quick, commit())
     return write(made, output)
 
 
