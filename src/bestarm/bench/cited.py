@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from bestarm.bench.paper import FIGURES, Figure
+from bestarm.bench.paper import BEST, FIGURES, Figure
 
 PANEL = "named in the paper, not run by it"
 MOST_ARMS = 32  # where the figures go further, this panel does not: LinGame-C and XY-adaptive look at pairs
-BESIDE = ("gse-lin-fwg",)  # what they are compared with
 
 PLAIN = ("ucb-e", "ucb-e-adaptive", "ugapeb", "shvar", "shadavar")
 LINEAR = (
@@ -22,7 +21,7 @@ CITED: dict[str, tuple[str, ...]] = {
     "adaptive": (*PLAIN, *LINEAR),
     "static": (*PLAIN, *LINEAR),
     "randomized": (*PLAIN, *LINEAR),
-    "glm": ("gse-log-fwg", *PLAIN, "glm-ucb"),
+    "glm": (*PLAIN, "glm-ucb"),
     "automobile": (*PLAIN, *LINEAR),
     "motor": (*PLAIN, *LINEAR),
 }
@@ -37,9 +36,9 @@ LEFT_OUT = {
 def cited(figure: Figure) -> Figure:
     """Return the second panel of a figure: the systems only cited, beside GSE, at K = 32 at most."""
     values = tuple(v for v in figure.values if figure.x != "K" or v <= MOST_ARMS)
-    policies = (*BESIDE, *CITED[figure.name])
-    title = f"{figure.title}: {PANEL}"
-    return replace(figure, title=title, policies=policies, values=values, only={})
+    beside = {figure.hero: figure.players[BEST][figure.hero]}
+    players = {BEST: beside | {name: name for name in CITED[figure.name]}}
+    return replace(figure, title=f"{figure.title}: {PANEL}", players=players, values=values, only={}, fewer={})
 
 
 def cited_figures() -> dict[str, Figure]:

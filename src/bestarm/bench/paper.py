@@ -236,4 +236,3 @@ FIGURES = {
 }  # fmt: skip
 
 LINEAR = ("adaptive", "static", "randomized", "automobile", "motor", "od", "corner")  # the figures of linear rewards
-PANELS: dict[str, Mapping[str, Figure]] = {"paper": FIGURES}  # what `reproduce` may be asked for

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from bestarm import datasets
 from bestarm.bench import paper_report, points, table
+from bestarm.bench.cited import cited_figures
 from bestarm.bench.claims import Claim, judge_all
-from bestarm.bench.paper import FIGURES, PANELS, SETTINGS, Figure, replications_of
+from bestarm.bench.paper import FIGURES, SETTINGS, Figure, replications_of
 from bestarm.bench.runner import Results, run
 from bestarm.draw.style import write_whole
 from bestarm.errors import InputError, UnknownNameError
+
+PANELS: dict[str, Mapping[str, Figure]] = {"paper": FIGURES, "cited": cited_figures()}
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ def _short(value: Any) -> Any:
 
 @main.command()
 @click.option("--figure", "names", multiple=True, help="Only this figure (repeatable).")
-@click.option("--panel", default="paper", help="Which figures: the paper's own.")
+@click.option("--panel", default="paper", help="paper, its own figures, or cited, the systems it only names.")
 @click.option("--replications", type=COUNT, default=1000, help="Runs of each cell.")
 @click.option("--quick", is_flag=True, help="100 replications of fewer cells: minutes in place of hours.")
 @click.option("--seed", type=click.IntRange(min=0), default=2106, help="Seed of everything random.")
