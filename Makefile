@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CARS := src/bestarm/data/automobile.csv
 
-.PHONY: demo test clusters check bench bench-default statistics torture reproduce docs clean
+.PHONY: demo test clusters check bench bench-default statistics torture reproduce reproduce-cited docs clean
 
 demo: .venv/plot ## find the most expensive of 205 cars from noisy prices
 	$(BIN)/bestarm run $(CARS) --budget 4100 --label make --label body_style --scale minmax \
@@ -37,6 +37,9 @@ reproduce: .venv/bench ## every figure of the paper in three settings and a verd
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/bestarm reproduce -o results/reproduction
 	cp results/reproduction/*.csv results/reproduction/*.svg results/reproduction/report.* docs/reproduction/
 	$(BIN)/python docs/reproduction/changes.py
+
+reproduce-cited: .venv/bench ## the systems the paper only names, on its figures with at most 32 arms, beside GSE; resumed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/bestarm reproduce --panel cited -o results/cited
 
 docs: .venv/bench ## draw the plots of docs again
 	$(BIN)/python docs/algorithms/plots.py

@@ -2,7 +2,7 @@
 
 from bestarm import bench, catalog
 from bestarm.bench.cited import CITED, LEFT_OUT, MOST_ARMS, cited_figures
-from bestarm.bench.paper import FIGURES
+from bestarm.bench.paper import BEST, FIGURES
 
 
 def test_every_cited_system_plays_on_some_figure():
@@ -14,10 +14,11 @@ def test_every_cited_system_plays_on_some_figure():
 
 def test_nobody_meets_more_than_a_few_arms():
     for name, figure in cited_figures().items():
-        assert figure.policies[0] in FIGURES[name].policies
+        assert figure.hero in FIGURES[name].players[BEST]
         for cell in figure.cells():
             assert dict(cell.instance.params).get("K", 16) <= MOST_ARMS
-        binary = [p for p in figure.policies if catalog.ENTRIES[p.partition(":")[0]].binary]
+        texts = figure.players[BEST].values()
+        binary = [text for text in texts if catalog.ENTRIES[text.partition(":")[0]].binary]
         assert not binary or name == "glm"
 
 
@@ -27,9 +28,9 @@ def test_three_values_of_delta_are_tried():
 
 def test_a_cell_of_each_runs():
     figure = cited_figures()["static"]
-    cells = [figure.cell(figure.panels[0], figure.values[-1], policy) for policy in figure.policies]
+    cells = [figure.cell(BEST, figure.panels[0], figure.values[-1], label) for label in figure.players[BEST]]
     table = bench.run(cells, replications=4, rng=1, n_jobs=1).table()
-    assert len(table) == len(figure.policies)
+    assert len(table) == len(figure.players[BEST])
 
 
 def test_those_left_out_have_a_reason():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.bench.cited import LEFT_OUT
 from bestarm.bench.claims import Claim
 from bestarm.bench.evidence import CANNOT, FAILS, HOLDS, NOISE, NOT_RUN, NotRun, SettingView, sure
 from bestarm.bench.paper import DFORM, FWG, PRINTED, SETTINGS, Figure
@@ -39,8 +40,7 @@ NOTES = (
     "Peace and LinGapE at K = 32, Greedy and BayesGap at K = 128 have one chunk of 250 replications.",
     "The adaptive instance stops at K = 64; `bestarm bench adaptive --set K=128` goes further.",
     "What became of the verdicts of an earlier report, and why: docs/reproduction/changes.md of the checkout.",
-    "Named in the paper and left out: ALBA (its published constants are not known), Almost Tracking and Box Thirding "
-    "(their allocation could not be read).",
+    *(f"Named in the paper and left out: {what}: {why}." for what, why in LEFT_OUT.items()),
 )
 KINDS = {HOLDS: "good", FAILS: "bad"}
 SMALL = 500  # replications; fewer are a quick look
