@@ -37,7 +37,7 @@ NOTES = (
     "is imitated. Its line search has a grid; ours is exact and stalls at the same designs.",
     "LinGapE plays with δ = 0.99: the figure `delta` has the grid, as the paper tunes it.",
     "BayesGap plays with a linear kernel or with length 1; the figures `kernels` and `kernels-sphere` have others.",
-    "Peace and LinGapE at K = 32, Greedy and BayesGap at K = 128 have one chunk of 250 replications.",
+    "Peace, LinGapE at K = 32, Greedy and BayesGap at K = 128 have one chunk of 250 replications.",
     "The adaptive instance stops at K = 64; `bestarm bench adaptive --set K=128` goes further.",
     "What became of the verdicts of an earlier report, and why: docs/reproduction/changes.md of the checkout.",
     *(f"Named in the paper and left out: {what}: {why}." for what, why in LEFT_OUT.items()),

@@ -95,7 +95,8 @@ def write(made: paper_report.Made, output: Path) -> Reproduction:
             )
             drawings[name, setting] = points.drawing(made.figures[name], rows, setting)
         made.tables[name] = rows
-    write_whole(output / "sentences.csv", table.to_csv(paper_report.sentences(made)).encode())
+    if made.claims:
+        write_whole(output / "sentences.csv", table.to_csv(paper_report.sentences(made)).encode())
     text, page = output / "report.md", output / "report.html"
     write_whole(text, paper_report.markdown(made).encode())
     write_whole(page, paper_report.html(made, drawings).encode())
