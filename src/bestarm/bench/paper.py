@@ -186,8 +186,8 @@ FIGURES = {
         ),
         Figure(
             "randomized", "Arms on the sphere, d = 10", "8.3", "randomized", "K", (8, 16, 32, 64, 128),
-            _per_arm(20, 50), _SPHERE, _CODE_WORLD, only={PEACE: (8, 16, 32)},
-            fewer={PEACE: (8, 16, 32), GREEDY: (128,), BAYES: (128,)}, log=True,
+            _per_arm(20, 50), _SPHERE, _CODE_WORLD, only={PEACE: (8, 16)},
+            fewer={PEACE: (8, 16), GREEDY: (128,), BAYES: (128,)}, log=True,
         ),
         Figure(
             "glm", "Logistic rewards, K = 8", "8.4", "glm", "d", (5, 7, 10, 12), _per_arm(10, 20, 50, K=8), _GLM,
