@@ -17,8 +17,15 @@ BestArmWarning (UserWarning)
 └── SeparationWarning            0/1 results leave a fitted chance at 0 or 1
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+SHOWN = 10  # findings of one sort in a message
+
+
+def listed(lines: Sequence[str]) -> list[str]:
+    """Return lines, ten at most, and how many more there are."""
+    return [*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])]
 
 
 class BestArmError(Exception):
@@ -30,7 +37,11 @@ class InputError(BestArmError, ValueError):
 
 
 class ArmsError(InputError):
-    """A table of arms cannot be read."""
+    """A table of arms cannot be read; `findings` are all that is wrong with it, of which the text shows ten."""
+
+    def __init__(self, *findings: str) -> None:
+        super().__init__("\n".join(listed(findings)))
+        self.findings = findings
 
 
 class BudgetError(InputError):

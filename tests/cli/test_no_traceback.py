@@ -18,7 +18,8 @@ from bestarm.cli import main
 from bestarm.errors import ArmsError
 from bestarm.numbers import LARGEST_WHOLE
 from bestarm.tables.arms import Arms
-from bestarm.tables.sheet import LONGEST, read_csv
+from bestarm.tables.files import read_file
+from bestarm.tables.text import LONGEST
 
 ROWS = [(f"a{i}", i / 10, "xy"[i % 2], i % 3) for i in range(6)]
 TABLE = "code,size,kind,mean\n" + "".join(f"{i},{s},{k},{m}\n" for i, s, k, m in ROWS)
@@ -197,7 +198,7 @@ def test_cells_longer_than_the_csv_modules_limit_are_read(folder):
     )
     done = simulated("--label", "about", "-f", "json")
     assert done.exit_code == 0, done.output
-    sheet = read_csv(folder / "arms.csv")
+    sheet = read_file(folder / "arms.csv")
     assert {len(cell) for cell in sheet.columns["about"]} == {200_000, 1}
 
 
@@ -206,7 +207,7 @@ def test_lines_longer_than_the_csv_modules_limit_are_read(folder):
     (folder / "arms.csv").write_text(
         f"{names}\n" + ",".join(["0.5"] * 60_000) + "\n" + ",".join(["1.5"] * 60_000) + "\n"
     )
-    sheet = read_csv(folder / "arms.csv")
+    sheet = read_file(folder / "arms.csv")
     assert len(sheet.columns) == 60_000
     assert list(sheet.columns["f59999"]) == ["0.5", "1.5"]
 
@@ -215,9 +216,9 @@ MEASURED = """
 import resource, sys
 from pathlib import Path
 from bestarm.errors import ArmsError
-from bestarm.tables.sheet import read_csv
+from bestarm.tables.files import read_file
 try:
-    read_csv(sys.argv[1])
+    read_file(sys.argv[1])
 except ArmsError as error:
     print(error)
 said = Path("/proc/self/status")  # what a process took before it became this one counts for the other figure

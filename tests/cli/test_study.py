@@ -184,13 +184,17 @@ def test_failures_come_with_a_reason(assay):
 
 
 BAD = {
-    "a decimal comma": (
-        "trial;reward\nT0001;1,5\n",
-        "line 2, column 'reward': a number is expected; write a decimal point",
+    "decimal commas and points": (
+        "trial;reward\nT0001;1,5\nT0002;2.5\n",
+        "line 2, column 'reward': a number is expected; found '1,5'; write it with a decimal point",
+    ),
+    "less than a limit": (
+        "trial,reward\nT0001,<0.5\n",
+        "line 2, column 'reward': a number is expected; found '<0.5'; write a number in its place",
     ),
     "a decimal comma that splits": (
         "trial,reward\nT0001,1,5\n",
-        "line 2: 2 cells expected, 3 found; is that a decimal",
+        "line 2: 2 cells expected, as in the header; 3 found; is that a decimal",
     ),
     "words": ("trial,reward\nT0001,1\nT0002,high\n", "line 3, column 'reward': a number is expected; found 'high'"),
     "infinity": ("trial,reward\nT0001,inf\n", "line 2, column 'reward': trial T0001: a number within"),
@@ -206,7 +210,7 @@ BAD = {
         "trial,reward\nT0001,1\nT0001,2\n",
         "line 3, column 'trial': T0001 stands in line 2 already; --readings mean",
     ),
-    "no header": ("T0001,1\n", "line 1: columns 'trial' (or 'arm') and 'reward' are expected; found 'T0001,1'"),
+    "no header": ("T0001,1\n", "line 1: columns 'trial' (or 'arm') and 'reward' are expected; found 'T0001, 1'"),
     "no reward": ("trial,value\nT0001,1\n", "columns 'trial' (or 'arm') and 'reward' are expected"),
     "two rewards": ("trial,reward,reward\nT0001,1,2\n", "line 1: there are 2 columns 'reward'"),
     "nothing": ("", "line 1: columns"),

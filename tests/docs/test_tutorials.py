@@ -19,8 +19,8 @@ from bestarm.cli import main
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 TOLD = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PYTHON = ("tutorials/clicks.md", "tutorials/noisy_function.md", "workers.md", "keeping.md", "putting-right.md",
-          "extending.md")  # fmt: skip
+PYTHON = ("tables.md", "tutorials/clicks.md", "tutorials/noisy_function.md", "workers.md", "keeping.md",
+          "putting-right.md", "extending.md")  # fmt: skip
 SHELL = ("putting-right.md", "spreadsheets.md", "keeping.md", "workers.md", "tables.md", "benchmarks.md")
 TYPED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("**/*.md"))]
 

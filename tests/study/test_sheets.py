@@ -8,7 +8,7 @@ import pytest
 from bestarm.errors import InputError
 from bestarm.study.corrections import moment
 from bestarm.study.sheets import changed_by_spreadsheets, number, plain, read_rows, timed
-from bestarm.tables.sheet import LONGEST
+from bestarm.tables.text import LONGEST
 
 SAID = [("T0001", "gel", "1.5"), ("T0002", "öl", ""), ("", "rye; oat", "-2e3")]
 
@@ -31,7 +31,7 @@ def sheet(mark=",", end="\n", quote=False):
 def test_a_sheet_says_the_same_however_it_was_saved(mark, end, quote, encoding):
     marked = encoding.endswith("with a mark")
     data = (("\ufeff" if marked else "") + sheet(mark, end, quote)).encode(encoding.split()[0])
-    rows = read_rows(data, "x.csv")
+    rows, _ = read_rows(data, "x.csv")
     assert [(row.trial, row.arm, row.reward) for row in rows] == SAID
     assert [row.line for row in rows] == [2, 3, 4]
 
@@ -39,7 +39,7 @@ def test_a_sheet_says_the_same_however_it_was_saved(mark, end, quote, encoding):
 @pytest.mark.parametrize("width", [131_073, 1_000_000])
 def test_cells_and_lines_of_any_width_are_read(width):
     wide = "w" * width
-    rows = read_rows(f'note,trial,reward\n{wide},T0001,1\n"{wide}\n{wide}",T0002,2\n'.encode(), "x.csv")
+    rows, _ = read_rows(f'note,trial,reward\n{wide},T0001,1\n"{wide}\n{wide}",T0002,2\n'.encode(), "x.csv")
     assert [(row.line, row.trial, row.reward) for row in rows] == [(2, "T0001", "1"), (3, "T0002", "2")]
     assert csv.field_size_limit() >= width
 
@@ -49,17 +49,13 @@ def test_cells_and_lines_of_any_width_are_read(width):
     [
         (b"PK\x03\x04...", "x.csv is an .xlsx or .ods workbook: save it as 'CSV UTF-8"),
         (b"\xd0\xcf\x11\xe0...", "an .xls workbook"),
-        (
-            "trial,reward\nö,1".encode("cp1252"),
-            "a CSV file in UTF-8 is expected; .* a spreadsheet writes it as 'CSV UTF-8'",
-        ),
-        ("trial,reward".encode("utf-16-le"), "UTF-16 without its mark"),
-        (b"\xff\xfet", "a CSV file in UTF-8 is expected"),
+        (b"trial,reward\n\x81,1", "expected a CSV file in UTF-8, .* a spreadsheet writes it as 'CSV UTF-8'"),
+        (b"\xff\xfet", "expected a CSV file in UTF-8"),
         (b"", "line 1: columns 'trial' .* are expected; found ''"),
-        (b"0.0,1\n", "line 1: columns .* found '0.0,1'"),
+        (b"0.0,1\n", "line 1: columns .* found '0.0, 1'"),
         (b"trial,reward,REWARD\n", "line 1: there are 2 columns 'reward'"),
         (b'trial,reward\nT1,"1\n', "line 2: this is not CSV"),
-        (b"trial,reward\nT1,1,5\n", "line 2: 2 cells expected, 3 found; is that a decimal comma"),
+        (b"trial,reward\nT1,1,5\n", "line 2: 2 cells expected, .* 3 found; is that a decimal comma"),
     ],
 )
 def test_what_is_no_sheet_of_results_is_refused_by_line(data, says):
@@ -75,8 +71,8 @@ def test_a_file_without_ends_of_lines_is_refused_before_it_is_read(letter):
 
 def test_a_key_is_a_column_that_names_rows():
     data = b"Sample,arm,reward,id\ns1,a,1,9\n"
-    assert read_rows(data, "x.csv", key="sample ")[0].id == "s1"
-    assert read_rows(data, "x.csv")[0].id == "9"
+    assert read_rows(data, "x.csv", key="sample ")[0][0].id == "s1"
+    assert read_rows(data, "x.csv")[0][0].id == "9"
     with pytest.raises(InputError, match="there is no column 'code'; there are sample, arm, reward, id"):
         read_rows(data, "x.csv", key="code")
     with pytest.raises(InputError, match="'Arm' is no key"):
@@ -84,10 +80,17 @@ def test_a_key_is_a_column_that_names_rows():
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"), [("1,5", "; write a decimal point"), ("high", "; found 'high'"), ("1_0", "; found"), ("0x1", "")]
+    ("text", "hint"),
+    [
+        ("<1,5", "; found '<1,5'; write a number in its place"),
+        ("12 %", "; found '12 %'; write the number alone"),
+        ("high", "; found 'high'"),
+        ("1_0", "; found"),
+        ("0x1", ""),
+    ],
 )
 def test_a_reward_is_a_number(text, hint):
-    row = read_rows(f'trial,reward\nT1,"{text}"\n'.encode(), "x.csv")[0]
+    row = read_rows(f'trial,reward\nT1,"{text}"\n'.encode(), "x.csv")[0][0]
     with pytest.raises(InputError, match=f"column 'reward': a number is expected{hint}"):
         number(row)
 

@@ -113,12 +113,14 @@ def test_a_batch_that_went_through_a_spreadsheet_is_told_as_it_was_asked(data):
     batch = study.ask(data.draw(st.integers(1, 9)))
     assert other.ask(len(batch)) == batch
     values = data.draw(st.lists(st.none() | numbers, min_size=len(batch), max_size=len(batch)))
+    mark = data.draw(st.sampled_from(",;\t"))
+    decimal = "." if mark == "," else data.draw(st.sampled_from(".,"))
     sheet = saved(
         batch_bytes(study, batch),
-        data.draw(st.sampled_from(",;\t")),
+        mark,
         data.draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16"])),
         *data.draw(st.sampled_from([(csv.QUOTE_MINIMAL, "\r\n"), (csv.QUOTE_ALL, "\r\n"), (csv.QUOTE_ALL, "\n")])),
-        ["" if value is None else repr(value) for value in values],
+        ["" if value is None else repr(value).replace(".", decimal) for value in values],
     )
     other.tell(batch, values)
     got = tell_file(study, sheet, "x.csv")

@@ -122,6 +122,7 @@ def test_a_sum_told_while_one_of_its_trials_comes_in_is_not_counted_twice():
         (lambda s, b: s.tell(b, [1, 1, 1, 1], arm="a"), "not both at once"),
         (lambda s, b: s.tell(b, [1, 1, 1, 1], id="x"), "an id names an extra result"),
         (lambda s, b: s.tell({"T0001": 1}, 3), "has the values already"),
+        (lambda s, b: s.tell(3), "a batch, a trial, a trial id, a mapping"),
         (lambda s, b: s.tell(3, 1), "a batch, a trial, a trial id or a mapping"),
         (lambda s, b: s.tell("T0001", successes=[1]), "successes are told of a batch"),
         (lambda s, b: s.fail("T33", "x"), "trial T33 was never asked for"),

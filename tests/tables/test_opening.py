@@ -132,7 +132,7 @@ def test_text_in_a_long_frame_is_refused_by_column():
 
 
 def test_what_is_no_table_is_refused():
-    for what in (3, None, object()):
+    for what in (3.5, True, None, object()):
         with pytest.raises(InputError, match=r"table: expected a path, an array, a Dask array or a data frame; found "):
             open_table(what)
 

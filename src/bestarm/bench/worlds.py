@@ -119,7 +119,7 @@ def _located(file: str) -> str:
 def _means_table(
     file: str, mean: str, noise_variance: float | None, bernoulli: bool, scale: str
 ) -> datasets.MeansTable:
-    arms = Arms.from_csv(file, exclude=(mean,), scale=scale)
+    arms = Arms.from_file(file, exclude=(mean,), scale=scale)
     noise = Bernoulli() if bernoulli else Gaussian(1.0 if noise_variance is None else noise_variance)
     return datasets.MeansTable(arms.features, arms.column(mean), noise)
 
@@ -143,7 +143,7 @@ def _repeats(file: str, arm: str, value: str, minimize: bool, skip: int, scale: 
     sign = -1.0 if minimize else 1.0
     if Path(file).suffix == ".npz":
         return _npz(file, arm, value, sign, skip, scale)
-    rows = Arms.from_csv(file, features=None, exclude=(arm, value), scale=scale)
+    rows = Arms.from_file(file, features=None, exclude=(arm, value), scale=scale)
     names, values = rows.table[arm], sign * rows.column(value)
     order: dict[Any, list[int]] = {}
     for place, name in enumerate(names):

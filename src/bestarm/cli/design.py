@@ -45,16 +45,17 @@ from bestarm.tables import in_blocks
 def design(table: str, pulls: int, criterion: str, tolerance: float, output: str | None, **asked: Any) -> None:
     """Say which rows to measure, and how often: `bestarm design candidates.parquet --pulls 96 -o plate.csv`.
 
-    TABLE is a CSV file, or a .parquet file, a folder of them or a .npy file (columns x1, x2, ...) of any length, which
-    is read a few times in blocks. Before rounding to whole pulls the efficiency is at least 1 / certificate.
+    TABLE is a CSV file or a workbook, or a .parquet file, a folder of them or a .npy file (columns x1, x2, ...) of any
+    length, which is read a few times in blocks. Before rounding to whole pulls the efficiency is at least
+    1 / certificate.
     """
     asked["feature"] += tuple(name.strip() for name in (asked["columns"] or "").split(",") if asked["columns"])
     read, limit = reading(asked), None if asked["memory"] is None else size(asked["memory"])
     given: Any = table
     if in_blocks(table):
-        for option in ("categorical", "scale"):
-            if read[option] not in ((), "none"):
-                raise InputError(f"--{option} is for CSV tables; {table} is read in blocks, as it is")
+        for option in ("categorical", "scale", "missing", "na"):
+            if read.get(option, ()) not in ((), "none"):
+                raise InputError(f"--{option} is for CSV tables and workbooks; {table} is read in blocks, as it is")
         read["memory"] = limit
     else:
         given, read = read_arms(table, **read), {}

@@ -20,7 +20,7 @@ from bestarm.planning.rivals import RIVALS
 from bestarm.simulate.policies import named
 from bestarm.study import load_study
 
-COLUMNS = ("id_column", "feature", "exclude", "categorical", "scale", "intercept")
+COLUMNS = ("id_column", "feature", "exclude", "categorical", "scale", "intercept", "missing", "na")
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
 CHANCE = click.FloatRange(0, 1, min_open=True, max_open=True)
 COUNT = click.IntRange(min=1)

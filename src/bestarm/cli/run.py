@@ -28,12 +28,16 @@ from bestarm.tables.arms import Arms
 
 
 @main.command()
-@click.argument("arms_file", metavar="ARMS.csv|.parquet|.npy")
+@click.argument("arms_file", metavar="ARMS.csv|.xlsx|.parquet|.npy")
 @click.option("--budget", type=int, required=True, help="Pulls to spend, never one more.")
-@table_options(scale="Scale numeric features; minmax scales a simulated column to [0, 1] too.")
+@table_options(scale="Scale numeric features; minmax scales a simulated column to [0, 1] too.", missing=None)
 @click.option("--simulate", metavar="COLUMN", help="Take this column as the true means and simulate rewards.")
 @click.option(
-    "--missing", type=click.Choice(["error", "mean", "drop"]), default="error", help="Blanks in the simulated column."
+    "--missing",
+    type=click.Choice(["refuse", "error", "mean", "category", "drop"]),
+    default="refuse",
+    help="Blanks in features and in the simulated column: refuse them, fill in the mean of the others, make a blank "
+    "feature a category of its own, or drop the arms whose simulated mean is blank.",
 )
 @click.option("--noise-variance", type=float, help="Variance of one reward, if known; needed to simulate.")
 @options(*PULLING)
@@ -133,10 +137,11 @@ def _policy(asked: Any) -> dict[str, Any]:
 
 def _arms(asked: Any) -> tuple[Any, dict[str, Any] | None, Any]:
     """Return the arms, or the path of a long table and how it is read; and true means `(K,)` where they are known."""
-    read = reading(vars(asked), apart=asked.simulate)
+    filled = asked.missing if asked.missing in ("mean", "category") else "refuse"
+    read = reading({**vars(asked), "missing": filled}, apart=asked.simulate)
     path = asked.arms_file
     if in_blocks(path) and opening.shape(path)[0] > opening.SMALL:
-        if asked.missing != "error":
+        if asked.missing not in ("refuse", "error"):
             raise InputError("--missing needs all arms in memory, and so long a table is read in blocks; leave it out")
         return path, read, None
     arms = read_arms(path, **read)

@@ -26,7 +26,7 @@ SETTINGS = (
 
 @main.command("create-study")
 @click.argument("name")
-@click.option("--arms", "arms_file", metavar="ARMS.csv", help="Table of arms, a row each; - is stdin.")
+@click.option("--arms", "arms_file", metavar="ARMS.csv|.xlsx|.parquet", help="Table of arms, a row each; - is stdin.")
 @table_options()
 @click.option("--cost", metavar="COLUMN", help="Column with the price of a pull; the budget is then money.")
 @click.option("--by-reference", is_flag=True, help="Keep the place of a large table in the log, not a copy of it.")

@@ -20,7 +20,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "categorical": {"multiple": True, "help": "Column of categories though it holds numbers (repeatable)."},
     "scale": {"type": click.Choice([*SCALES]), "default": "none", "help": "Scale numeric features."},
     "intercept": {"is_flag": True, "help": "Add a constant feature."},
-}
+    "missing": {
+        "type": click.Choice(["refuse", "mean", "category"]), "default": "refuse",
+        "help": "Blank features: refuse them, fill in the mean of the others, or make blank a category of its own.",
+    },
+    "na": {"multiple": True, "metavar": "TEXT", "help": "Text that means a blank cell in any column (repeatable)."},
+}  # fmt: skip
 
 
 def table_options(**helps: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -43,6 +48,8 @@ def reading(asked: Mapping[str, Any], given: Collection[str] | None = None, apar
     """
     given = {*asked} if given is None else {*given}
     read: dict[str, Any] = {key: asked[key] for key in ("cost", "categorical", "scale", "intercept") if key in given}
+    usual = {"missing": "refuse", "na": ()}
+    read |= {key: asked[key] for key in usual if key in given and asked[key] != usual[key]}
     if "id_column" in given:
         read["id"] = asked["id_column"]
     if "feature" in given and asked["feature"]:

@@ -19,7 +19,7 @@ from bestarm.planning.theorem import Theorem
 from bestarm.planning.worlds import Prior, Worlds
 from bestarm.simulate.intervals import NORMAL
 from bestarm.simulate.policies import Named, OwnPolicy, named
-from bestarm.tables.arms import Arms
+from bestarm.tables.opening import as_arms, is_array
 
 
 def plan(
@@ -42,16 +42,17 @@ def plan(
     cap: int | None = None,
     progress: bool = False,
     direction: str | Goal = "maximize",
+    **reading: Any,
 ) -> Plan:
     """Simulate `policies` on worlds plausible for `arms`, and find the smallest budget with at most `error`.
 
-    `arms` are `Arms` or features `(K, d)`; `gap`, `prior` and `base` say what is plausible, see `Worlds`. With
-    `rivals` "spread" the other arms are anywhere behind; "close" is the cautious choice, all near the gap. Policies
-    are names, dotted paths `package.module:Class`, policies, or a mapping from a label to a policy, and `policy` is a
-    single one; None is the model's own with two others. Without a `model` truths
-    are linear; where one is named, "auto" stands for its own policy. With `budget`, the error there and at
-    twice that is predicted; with `budgets`, at each of them. Otherwise budgets double until the target is shown, or
-    `cap` is met, and the last step is refined. The numbers do not depend on `n_jobs`.
+    `arms` are `Arms`, features `(K, d)`, or what `bestarm.open_table` takes, with its options (`id`, ...); `gap`,
+    `prior` and `base` say what is plausible, see `Worlds`. With `rivals` "spread" the other arms are anywhere behind;
+    "close" is the cautious choice, all near the gap. Policies are names, dotted paths `package.module:Class`, policies,
+    or a mapping from a label to a policy, and `policy` is a single one; None is the model's own with two others.
+    Without a `model` truths are linear; where one is named, "auto" stands for its own policy. With `budget`, the error
+    there and at twice that is predicted; with `budgets`, at each of them. Otherwise budgets double until the target is
+    shown, or `cap` is met, and the last step is refined. The numbers do not depend on `n_jobs`.
 
     >>> import numpy as np
     >>> small = plan(np.eye(4), gap=1.0, noise_variance=1.0, policies="gse-lin-fwg", replications=200, rng=1, n_jobs=1)
@@ -60,7 +61,8 @@ def plan(
     """
     name, drawn, own = _model("linear" if model is None else model)
     replications, cap, n_jobs = _check(error, replications, cap, n_jobs, rivals)
-    worlds = Worlds(_features(arms), drawn, gap, noise_variance, prior, base, RIVALS[rivals], Goal.of(direction))
+    features = _features(arms, reading)
+    worlds = Worlds(features, drawn, gap, noise_variance, prior, base, RIVALS[rivals], Goal.of(direction))
     chosen = _policies(policies, policy, own, model is None)
     listed = _budgets(budget, budgets, error, replications)
     about = _about(worlds, name, rivals) | {"replications": replications}
@@ -90,8 +92,9 @@ def _about(worlds: Worlds, model: str, rivals: str) -> dict[str, Any]:
     }
 
 
-def _features(arms: Any) -> Any:
-    features = arms.features if isinstance(arms, Arms) else np.asarray(arms, dtype=np.float64)
+def _features(arms: Any, reading: dict[str, Any]) -> Any:
+    array = is_array(arms) and not reading
+    features = np.asarray(arms, dtype=np.float64) if array else as_arms(arms, **reading).features
     if features.ndim != 2:
         raise ArmsError(f"features must have shape (K, d); given {features.shape}")
     return Problem(features, 1).features

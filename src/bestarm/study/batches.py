@@ -10,11 +10,8 @@ from bestarm.study.study import Study
 from bestarm.study.trials import Batch, number_of
 
 
-def write_batch(study: Study, batch: Batch, file: IO[str]) -> None:
-    """Write a row for each trial: its id, its well if it has one, its arm, the arm's own columns, an empty reward.
-
-    A file that a spreadsheet may open is better made by `batch_bytes`.
-    """
+def batch_columns(study: Study, batch: Batch) -> dict[str, list[str]]:
+    """Return the columns of a batch: trials, wells if any has one, arms, the arms' own columns, a blank reward."""
     state = study.sync()
     wells = {trial.id: state.wells[n] for trial in batch if (n := number_of(trial.id)) in state.wells}
     taken = {*OURS, *(["well"] if wells else [])}
@@ -24,12 +21,24 @@ def write_batch(study: Study, batch: Batch, file: IO[str]) -> None:
         for name, cells in (table.items() if isinstance(table, dict) else ())
         if isinstance(cells, list) and name.strip().lower() not in taken and cells != state.ids[: len(cells)]
     }
-    file.write(_line(["trial", *(["well"] if wells else []), "arm", *own, "reward"]))
-    for trial in batch:
-        place = state.places[trial.arm]
-        row = state.added.get(place, {})  # of arms that were added later
-        cells = [str(column[place] if place < len(column) else row.get(name, "")) for name, column in own.items()]
-        file.write(_line([trial.id, *([wells.get(trial.id, "")] if wells else []), trial.arm, *cells, ""]))
+    columns = {"trial": [trial.id for trial in batch]}
+    columns |= {"well": [wells.get(trial.id, "") for trial in batch]} if wells else {}
+    columns["arm"] = [trial.arm for trial in batch]
+    places = [state.places[trial.arm] for trial in batch]
+    for name, cells in own.items():
+        later = {place: state.added.get(place, {}).get(name, "") for place in places if place >= len(cells)}
+        columns[name] = [str(cells[place] if place < len(cells) else later[place]) for place in places]
+    return {**columns, "reward": [""] * len(places)}
+
+
+def write_batch(study: Study, batch: Batch, file: IO[str]) -> None:
+    """Write a row for each trial: its id, its well if it has one, its arm, the arm's own columns, an empty reward.
+
+    A file that a spreadsheet may open is better made by `batch_bytes`.
+    """
+    columns = batch_columns(study, batch)
+    for cells in (columns, *zip(*columns.values(), strict=True)):
+        file.write(_line([*cells]))
 
 
 def batch_bytes(study: Study, batch: Batch) -> bytes:

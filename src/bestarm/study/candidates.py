@@ -1,6 +1,7 @@
 """A study's table of arms read again: with other options, or more rows of the same columns."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from bestarm.errors import ArmsError, InputError
 from bestarm.study.state import StudyState
 from bestarm.tables.arms import Arms
 from bestarm.tables.encoding import SCALES, Column, Encoding
-from bestarm.tables.sheet import Sheet, as_number, read_file
+from bestarm.tables.files import read_file
+from bestarm.tables.sheet import Sheet, as_number, together
 
 ADDED = "was added later and has no row in the table the study keeps: give a table with a row for every arm"
 
@@ -39,8 +41,8 @@ def arms_anew(state: StudyState, path: str | Path | None = None, **options: Any)
         later = state.ids[len(state.first["arms"]["ids"]) :]
         if later:
             raise InputError(f"arm {later[0]!r} {ADDED}")
-    sheet = Sheet(table) if path is None else read_file(path)
-    return Arms.from_frame(sheet, **{**options_of(state), **options})
+    options = {**options_of(state), **options}
+    return Arms.from_frame(Sheet(table), **options) if path is None else Arms.from_file(path, **options)
 
 
 def options_of(state: StudyState) -> dict[str, Any]:
@@ -49,17 +51,20 @@ def options_of(state: StudyState) -> dict[str, Any]:
     return {
         "id": _id_column(state), "cost": _cost_column(state), "features": [one.name for one in columns],
         "categorical": [one.name for one in columns if one.levels], "intercept": intercept,
-        "scale": _scale(columns, _table(state)),
+        "scale": _scale(columns, _table(state)), "missing": _missing(columns),
+        "logs": [one.name for one in columns if one.log],
     }  # fmt: skip
 
 
 def more_arms(state: StudyState, path: str | Path, id: str | None = None, cost: str | None = None) -> Arms:
     """Return the arms of another table with the columns of the study's, encoded as those were."""
     whole(state)
-    sheet, encoding = read_file(path), _encoding(state)
+    encoding = _encoding(state)
+    texts = [one.name for one in encoding.columns if one.levels]
+    sheet = read_file(path, {id or _id_column(state), *texts})
     sheet.known(one.name for one in encoding.columns)
     rows = len(next(iter(sheet.columns.values())))
-    parts = [one.encode(sheet) for one in encoding.columns]
+    parts = together((one.encode, sheet) for one in encoding.columns)
     features = np.hstack([np.ones((rows, int(encoding.intercept))), *parts])
     costs = None
     if state.cost is not None or cost is not None:
@@ -116,12 +121,19 @@ def _column(state: StudyState, fits: Callable[[Sequence[str]], bool]) -> str | N
     return min(found, key=lambda name: name in features, default=None)
 
 
+def _missing(columns: Sequence[Column]) -> str:
+    """Return what became of blank features."""
+    if any(one.marked or "" in one.levels for one in columns):
+        return "category"
+    return "mean" if any(one.fill is not None for one in columns) else "refuse"
+
+
 def _scale(columns: Sequence[Column], table: Mapping[str, Sequence[str]]) -> str:
     """Return how numbers were scaled."""
     for one in columns:
         if not one.levels and (one.shift, one.unit) != (0.0, 1.0) and one.name in table:
             try:
-                values = Sheet(table).numbers(one.name)
+                values = replace(one, shift=0.0, unit=1.0).values(Sheet(table))
             except ArmsError:
                 continue
             found = (one.shift, one.unit)

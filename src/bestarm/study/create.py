@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,8 +55,12 @@ def create_study(
     unit: str | None = None,
     read: Mapping[str, Any] | None = None,
     labels: Sequence[str] = (),
+    **reading: Any,
 ) -> Study:
     """Begin a study: find the best of `arms` within `budget` pulls (or money, where arms have costs).
+
+    `arms` are `Arms`, or what `bestarm.open_table` takes: a data frame, a list of dicts, an array, names, a number; its
+    options (`id`, `features`, `exclude`, `categorical`, `cost`, `missing`, ...) may stand here as well.
 
     `policy` is a name, a policy, or None for `auto`, which learns how far to trust the features; `model` says what
     rewards are like, by name (linear, logistic, ...), as a model or as a law, and its own policy is used then. `batch`
@@ -64,11 +69,11 @@ def create_study(
     asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a study of that name
     is loaded if it is of the same arms, policy and settings, and what differs is said if not.
 
-    Where `arms` is a path, the log keeps the table's place, length and digest in place of a copy; `read` are options of
-    `Arms.from_file` for it. `labels` are columns of the table to show beside an arm's id.
+    Where `arms` is a path, the log keeps the table's place, length and digest in place of a copy. `read` are options of
+    `open_table` too, in one mapping. `labels` are columns of the table to show beside an arm's id.
     """
     place = _open(storage)
-    table, kept = _arms(arms, read, place.folder, labels)
+    table, kept = _arms(arms, {**(read or {}), **_options(reading)}, place.folder, labels)
     chosen, rewards_model = _policy(policy, model) if isinstance(table, Arms) else _in_blocks(policy, model, table)
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
     goal, numbers = Goal.of(direction), _settings(table, budget, name, noise_variance, seed)
@@ -164,20 +169,28 @@ def _policy(policy: Any, model: Any) -> tuple[Any, Any]:
     return chosen, own or named
 
 
+def _options(reading: dict[str, Any]) -> dict[str, Any]:
+    """Return options by which arms are read, or refuse one that is none, naming the nearest of all there are."""
+    for name in reading:
+        if name not in opening.READING:
+            raise UnknownNameError(
+                "option", name, {*opening.READING, *signature(create_study).parameters} - {"reading"}
+            )
+    return reading
+
+
 def _arms(
-    arms: Any, read: Mapping[str, Any] | None, folder: Path | None, labels: Sequence[str]
+    arms: Any, read: Mapping[str, Any], folder: Path | None, labels: Sequence[str]
 ) -> tuple[Arms | Source, Record]:
     """Return the arms, or a table too long to hold, and what the log keeps of them."""
     if isinstance(arms, str | os.PathLike):
-        path, options = Path(arms), dict(read or {})
+        path, options = Path(arms), dict(read)
         if in_blocks(path) and opening.shape(path)[0] > opening.SMALL:
             return _long(path, options, folder, labels)
         table = Arms.from_file(path, **options)
         kept = reference(path, table, folder, **options)
     else:
-        if read is not None:
-            raise InputError("read= says how a table is read: give its path as arms")
-        table = arms if isinstance(arms, Arms) else Arms.from_arrays(arms)
+        table = opening.as_arms(arms, **read)
         kept = plain(table)
     for label in labels:
         if label not in table.table:
@@ -189,7 +202,13 @@ def _long(
     path: Path, read: dict[str, Any], folder: Path | None, labels: Sequence[str]
 ) -> tuple[Source, Record]:  # fmt: skip
     """Return a table that is read in blocks, and what the log keeps of it; refuse what needs all arms in memory."""
-    whole = {"labels": labels, "categorical": read.pop("categorical", ()), "cost": read.pop("cost", None)}
+    whole = {
+        "labels": labels,
+        "missing": read.pop("missing", None),
+        "na": read.pop("na", ()),
+        "categorical": read.pop("categorical", ()),
+        "cost": read.pop("cost", None),
+    }
     whole["scale"] = read.pop("scale", "none") != "none"
     for option, given in whole.items():
         if given:

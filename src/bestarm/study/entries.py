@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from bestarm.errors import InputError, UnknownNameError
+from bestarm.errors import SHOWN, InputError, UnknownNameError, listed
 from bestarm.study.naming import locate, old_trial
 from bestarm.study.results import usable
 from bestarm.study.sheets import Row, number, plain
@@ -16,8 +16,6 @@ from bestarm.study.storage import Record
 from bestarm.study.trials import WRITTEN, id_of, number_of
 
 T = TypeVar("T")
-
-SHOWN = 10  # problems of one file, and notes of one sort
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,7 @@ class Entries:
         self._one_arm(name, given)
         if len(given) > 1 and self.readings is None:
             raise InputError(
-                f"column {column!r}: {what} stands in line {first.row.line} already; "
+                f"column {column!r}: {what} stands in {first.row.each} {first.row.line} already; "
                 "--readings mean takes the mean of its values"
             )
         values = [one.value for one in given if one.value is not None]
@@ -199,7 +197,7 @@ class Entries:
         before = self.state.results.get(name)
         other = next((one for one in given if one.arm != first.arm), None)
         if other is not None:
-            said = f"{other.row.id!r} is of arm {ids[first.arm]!r} in line {first.row.line}"
+            said = f"{other.row.id!r} is of arm {ids[first.arm]!r} in {first.row.each} {first.row.line}"
             raise InputError(f"column {self.key or 'id'!r}: {said}; found {other.row.arm!r}")
         if before is not None and before.arm != first.arm:
             raise InputError(
@@ -235,8 +233,3 @@ def mistakable(state: StudyState, cell: str, trial: int) -> list[int]:
         found.append(other)
         longer *= 10
     return found
-
-
-def listed(lines: Sequence[str]) -> list[str]:
-    """Return lines, ten at most, and how many more there are."""
-    return [*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])]

@@ -1,27 +1,38 @@
-"""Results as files: CSV as people make it, told whole or not at all."""
+"""Results as files and frames, as people make them: told whole or not at all."""
 
 import hashlib
 import shlex
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from reprlib import repr as shorten
 from typing import Any
 
-from bestarm.errors import InputError
+from bestarm.errors import SHOWN, ArmsError, InputError, listed
 from bestarm.study import contents, results
 from bestarm.study.batches import batch_bytes, spreadsheet_note, write_batch
 from bestarm.study.contents import Content
 from bestarm.study.corrections import label, outliers
-from bestarm.study.entries import SHOWN, Entries, listed
+from bestarm.study.entries import Entries
 from bestarm.study.results import Difference
 from bestarm.study.rounds import as_ranges
-from bestarm.study.sheets import Row, read_rows
+from bestarm.study.sheets import Row, read_rows, rows_of
 from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
 from bestarm.study.study import Study
 from bestarm.study.trials import id_of
+from bestarm.tables.files import frame_grid
 
-__all__ = ["Contradiction", "Received", "batch_bytes", "import_file", "spreadsheet_note", "tell_file", "write_batch"]
+__all__ = [
+    "Contradiction",
+    "Received",
+    "batch_bytes",
+    "import_file",
+    "spreadsheet_note",
+    "tell_file",
+    "tell_frame",
+    "write_batch",
+]
 
 WAYS = (
     "--correct replaces what the file gave, --cumulative adds what is new where the file holds all results so far, and "
@@ -111,8 +122,24 @@ def import_file(study: Study, data: bytes, name: str, *, source: str = "import",
 
 
 def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
-    rows = read_rows(data, way.name, way.key)
-    old = hashlib.sha256(data).hexdigest()[:16]
+    rows, found = read_rows(data, way.name, way.key)
+    return _taken(study, rows, found, hashlib.sha256(data).hexdigest()[:16], way, source)
+
+
+def tell_frame(study: Study, frame: Any, source: str | None = None, correct: bool = False, why: str = "") -> Received:
+    """Take results in a data frame, or in dicts, a row each; columns as in a file. The same frame again counts once."""
+    try:
+        grid = frame_grid(frame, "the frame")
+    except ArmsError as error:
+        what = "a batch, a trial, a trial id, a mapping from ids to values, a data frame or a list of dicts"
+        raise InputError(f"{what} is expected; given {shorten(frame)} ({error})") from error
+    rows, found = rows_of(grid)
+    digest = hashlib.sha256(repr((grid.header, grid.columns)).encode(errors="surrogatepass")).hexdigest()[:16]
+    way = Way("the frame", correct, as_=f"frame {digest}", why=why)
+    return _taken(study, rows, found, digest, way, source or "a frame")
+
+
+def _taken(study: Study, rows: Sequence[Row], found: Sequence[str], old: str, way: Way, source: str) -> Received:
     made: list[Parcel] = []
 
     def make(state: StudyState) -> list[Record]:
@@ -123,7 +150,7 @@ def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
     parcel, entries = made[0], made[0].entries
     known = len(entries.results) + len(entries.arms) - new - parcel.amended
     failed = sum(record["kind"] == "fail" for record in parcel.records)
-    notes = (*entries.notes, *_notes(study.state, parcel, way))
+    notes = (*found, *entries.notes, *_notes(study.state, parcel, way))
     return Received(new, max(0, known), entries.blank, failed, parcel.amended + parcel.excluded, notes)
 
 
@@ -131,7 +158,8 @@ def _parcel(state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parce
     entries = Entries(state, way.key, way.readings, way.imported)
     entries.take(rows)
     if entries.problems:
-        lines = [f"{way.name}, line {line}, {what}" for line, what in entries.problems]
+        each = rows[0].each if rows else "line"
+        lines = [f"{way.name}, {each} {line}, {what}" for line, what in entries.problems]
         raise InputError("\n".join([*listed(lines), "nothing of the file was kept"]))
     given = as_told(state, entries.results)
     content = contents.content_of(state, way.file, entries.arms, old) if entries.arms else None

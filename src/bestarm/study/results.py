@@ -20,6 +20,7 @@ from bestarm.study.storage import Record
 from bestarm.study.trials import WRITTEN, Batch, Trial, id_of
 
 Told: TypeAlias = Batch | Trial | str | Mapping[str, Any] | None
+TOLD = (Batch, Trial, str, Mapping)  # anything else is a table
 NEAR = 1e-12  # relative difference of sums that are the same but for rounding
 
 

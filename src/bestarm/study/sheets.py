@@ -1,19 +1,20 @@
-"""Sheets of results as people save them, CSV with any of three marks, UTF-8 or UTF-16; what spreadsheets do to ids."""
+"""Sheets of results as people save them; what spreadsheets do to ids."""
 
-import csv
 import io
 import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from bestarm.errors import InputError
-from bestarm.tables.sheet import MISSING, as_float, lines_of
+from bestarm.tables.cells import MISSING, way_out
+from bestarm.tables.files import Grid, read_grid
+from bestarm.tables.sheet import as_float
 
 OURS = ("trial", "arm", "reward", "failed", "id")
 NOT_FAILED = MISSING | {"0", "no", "false"}
-WORKBOOKS = {b"PK\x03\x04": "an .xlsx or .ods workbook", b"\xd0\xcf\x11\xe0": "an .xls workbook"}
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
 TAKEN_FOR = (
     r"[=+\-@].*",  # a formula
@@ -37,6 +38,7 @@ class Row:
     failed: str = ""
     id: str = ""
     others: tuple[tuple[str, str], ...] = ()  # columns and cells that may be trials' ids, where `trial` has none
+    each: str = "line"  # or row
 
     @property
     def has_failed(self) -> bool:
@@ -49,63 +51,36 @@ class Row:
         return self.reward.lower() not in MISSING
 
 
-def read_rows(data: bytes, name: str, key: str | None = None) -> list[Row]:
-    """Return the lines of a CSV file that say something; columns may come in any order, among others.
+def read_rows(data: bytes, name: str, key: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
+    """Return the rows of a file that say something, and what was found in reading it; columns may come in any order.
 
-    `key` is the column that names rows without a trial, `id` if none is named.
+    The format goes by the suffix of `name`. `key` is the column that names rows without a trial, `id` if none is named.
     """
-    lines = _lines(data, name)
-    try:
-        mark = _delimiter(lines, name)
-        reader = csv.reader(lines, delimiter=mark, strict=True, skipinitialspace=True)
-        written = [cell.strip() for cell in next(reader)]
-        header = [cell.lower() for cell in written]
-        places = _places(header, name, key)
-        apart = {at for column, at in places if column != "id"}
-        rows, line = [], reader.line_num + 1
-        for cells in reader:
-            if len(cells) > len(header) and any(cell.strip() for cell in cells[len(header) :]):
-                hint = "; is that a decimal comma? write 1.5, or separate the columns by ;" if mark == "," else ""
-                raise InputError(f"{name}, line {line}: {len(header)} cells expected, {len(cells)} found{hint}")
-            own = {column: cells[at].strip() for column, at in places if at < len(cells)}
-            if any(own.values()):
-                at_trials = () if own.get("trial") else _like_trials(written, cells, apart)
-                rows.append(Row(line, **own, others=at_trials))
-            line = reader.line_num + 1
-        return rows
-    except csv.Error as error:
-        raise InputError(f"{name}, line {reader.line_num}: this is not CSV: {error}") from error
+    return rows_of(read_grid(io.BytesIO(data), name, Path(name).suffix.lower(), "result"), key)
+
+
+def rows_of(grid: Grid, key: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
+    """Return the rows of results in a grid that say something, and its notes."""
+    header = [cell.lower() for cell in grid.header]
+    if "reward" not in header or not {"trial", "arm"} & {*header}:
+        said = f"columns 'trial' (or 'arm') and 'reward' are expected; found {', '.join(grid.header)[:80]!r}"
+        raise InputError(f"{grid.source}, {grid.each} 1: {said}")
+    places = _places(header, grid.source, key)
+    grid = grid.plain(lambda column: column.lower() == "reward")
+    apart = {at for column, at in places if column != "id"}
+    rows = []
+    for line, cells in zip(grid.lines, zip(*grid.columns, strict=True), strict=True):
+        own = {column: cells[at] for column, at in places}
+        if any(own.values()):
+            at_trials = () if own.get("trial") else _like_trials(grid.header, cells, apart)
+            rows.append(Row(line, **own, others=at_trials, each=grid.each))
+    return rows, grid.notes
 
 
 def _like_trials(header: Sequence[str], cells: Sequence[str], apart: set[int]) -> tuple[tuple[str, str], ...]:
     """Return the columns, but for some, that have what is written like a trial's id, and what they have."""
     there = enumerate(zip(header, (cell.strip() for cell in cells), strict=False))
     return tuple((column, cell) for at, (column, cell) in there if at not in apart and LIKE_TRIAL.fullmatch(cell))
-
-
-def _lines(data: bytes, name: str) -> list[str]:
-    """Return the lines of a CSV file in UTF-8 or, marked as such, UTF-16."""
-    book = next((what for start, what in WORKBOOKS.items() if data.startswith(start)), None)
-    if book is not None:
-        raise InputError(f"{name} is {book}: save it as 'CSV UTF-8 (comma delimited)', and tell that file")
-    try:
-        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            data = data.decode("utf-16").encode()
-        return list(lines_of(io.BytesIO(data), name, "result"))
-    except UnicodeError as error:
-        raise InputError(
-            f"{name}: a CSV file in UTF-8 is expected; {error}; a spreadsheet writes it as 'CSV UTF-8'"
-        ) from error
-
-
-def _delimiter(lines: Sequence[str], name: str) -> str:
-    """Return the mark that cuts a header with our columns out of the first line."""
-    for mark in ",;\t":
-        header = [cell.strip().lower() for cell in next(csv.reader(lines, delimiter=mark, skipinitialspace=True), [])]
-        if "reward" in header and ("trial" in header or "arm" in header):
-            return mark
-    found = (lines[0] if lines else "").strip()[:80]
-    raise InputError(f"{name}, line 1: columns 'trial' (or 'arm') and 'reward' are expected; found {found!r}")
 
 
 def _places(header: Sequence[str], name: str, key: str | None) -> list[tuple[str, int]]:
@@ -128,9 +103,8 @@ def number(row: Row) -> float:
     text = row.reward
     value = as_float(text)
     if math.isnan(value):
-        comma = "," in text and text.replace(",", "").replace(".", "").lstrip("+-").isdigit()
-        hint = "; write a decimal point, as in 1.5" if comma else ""
-        raise InputError(f"column 'reward': a number is expected{hint}; found {text[:40]!r}")
+        hint = f"; {way_out(text)}" if way_out(text) else ""
+        raise InputError(f"column 'reward': a number is expected; found {text[:40]!r}{hint}")
     return value
 
 

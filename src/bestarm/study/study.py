@@ -1,12 +1,14 @@
 """A person's run: ask what to measure, tell what came out, in any order, from anywhere. The log is the study."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
+from reprlib import repr as shorten
 from typing import Any
 
 import numpy as np
 
-from bestarm.errors import BestArmError, InputError
+from bestarm.errors import BestArmError, BestArmWarning, InputError
 from bestarm.numbers import real, whole
 from bestarm.study import asking, corrections, results, table
 from bestarm.study.driver import Driver, PolicyFailed
@@ -125,11 +127,15 @@ class Study:
                                           new with each call, also where a value is the same
         tell(arm="a7", values=0.3, id="plate 3, A1")     told again with its id, it counts once
         tell(trial, successes=3, n=10), tell(arm="a7", mean=1.2, sd=0.4, n=10)     several rewards, as a summary
+        tell(frame)                       a data frame, or dicts, with columns trial (or arm) and reward, as in a file
 
         Results of rounds that are over are kept and inform recommendations. Unknown ids are refused, and values other
         than those told before, unless `correct` says that these hold; if anything is wrong with one result, none of
         the call is kept.
         """
+
+        if what is not None and not isinstance(what, results.TOLD):
+            return self._tell_frame(what, values, source, correct, why)
 
         def make(state: StudyState) -> Sequence[Record]:
             summary = {"successes": successes, "mean": mean, "sd": sd, "n": n}
@@ -138,6 +144,17 @@ class Study:
             return [*results.telling(state, given), *amended]
 
         return self.write(make, source, why)
+
+    def _tell_frame(self, frame: Any, values: Any, source: str | None, correct: bool, why: str) -> int:
+        from bestarm.study.files import tell_frame
+
+        if values is not None:
+            what = "a batch, a trial, a trial id or a mapping from ids to values is expected"
+            raise InputError(f"{what}, or a frame alone, with a column 'reward'; given {shorten(frame)} and values")
+        got = tell_frame(self, frame, _text(source), correct, why)
+        for note in got.notes:
+            warnings.warn(note, BestArmWarning, stacklevel=3)
+        return got.new
 
     def fail(self, trial: Trial | str, reason: str, refund: bool | None = None, source: str | None = None) -> None:
         """Say that a trial could not be made; with a refund its arm is asked again, else the pull is lost.
@@ -308,7 +325,7 @@ class Study:
             return table.rows(self.sync())
 
     def trials_frame(self, backend: Any = "pandas") -> Any:
-        """Return `trials` as a data frame of the library named."""
+        """Return `trials` as a data frame of the library named, times as dates in UTC, ids as text."""
         return table.frame(self.trials(), backend)
 
     def _hand_out(self, most: int | None, more: Record, source: str | None = None) -> Sequence[int] | None:
@@ -322,7 +339,7 @@ class Study:
     def _batch(self, trials: Iterable[int]) -> Batch:
         trials = list(trials)
         ids = self.state.ids_of(map(self.state.arm_of, trials))
-        return Batch(tuple(Trial(id_of(trial), id) for trial, id in zip(trials, ids, strict=True)))
+        return Batch(tuple(Trial(id_of(trial), id) for trial, id in zip(trials, ids, strict=True)), self)
 
     def _change(
         self, make: Callable[[StudyState], Record | None], why: str = "", source: str | None = None

@@ -1,12 +1,17 @@
 """Every trial and every extra result of a study as a row: what people look at before they put something right."""
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bestarm.study.state import Result, StudyState
 from bestarm.study.trials import id_of
+from bestarm.tables.sheet import as_number
 
 COLUMNS = ("trial", "arm", "value", "state", "time", "source", "count", "why", "corrections")
+TEXTS = ("trial", "well", "arm", "state", "source", "why", "corrections")
 
 
 def rows(state: StudyState) -> list[dict[str, Any]]:
@@ -29,10 +34,7 @@ def rows(state: StudyState) -> list[dict[str, Any]]:
 
 def frame(rows: Sequence[dict[str, Any]], backend: Any) -> Any:
     """Return rows as a data frame of the library named."""
-    import narwhals
-
-    columns = {key: [row[key] for row in rows] for key in COLUMNS}
-    return narwhals.from_dict(columns, backend=backend).to_native()
+    return framed({key: [row[key] for row in rows] for key in COLUMNS}, backend)
 
 
 def _told(state: StudyState, result: Result) -> dict[str, Any]:
@@ -52,3 +54,36 @@ def _standing(state: StudyState, trial: int) -> str:
     if trial in state.failed:
         return "failed"
     return "out" if state.is_out(trial) else "unanswered"
+
+
+def framed(columns: Mapping[str, Sequence[Any]], backend: Any) -> Any:
+    """Return columns as a data frame of a library: ids as text, times as dates, other columns as numbers if all are."""
+    import narwhals
+
+    schema: dict[str, Any] = {}
+    found: dict[str, list[Any]] = {}
+    for name, cells in columns.items():
+        found[name] = list(cells)
+        if name == "time":
+            schema[name] = narwhals.Datetime("us", "UTC")
+            found[name] = [None if cell is None else _date(cell) for cell in cells]
+        elif name not in TEXTS and all(cell is None or _is_plain(cell) for cell in cells):
+            whole = len(cells) > 0 and all(isinstance(cell, int) for cell in cells)
+            schema[name] = narwhals.Int64() if whole else narwhals.Float64()
+            found[name] = [None if cell is None else cell if whole else float(cell) for cell in cells]
+        else:
+            schema[name] = narwhals.String()
+    return narwhals.from_dict(found, schema=schema, backend=backend).to_native()
+
+
+def _is_plain(cell: Any) -> bool:
+    """Return whether a cell is a number that says the same without its text: not so 007."""
+    text = str(cell)
+    return not math.isnan(as_number(text)) and not re.match(r"[+-]?0\d", text)
+
+
+def _date(seconds: float) -> datetime | None:
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return None

@@ -3,8 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 WRITTEN = re.compile(r"[Tt]?0*(\d{1,18})\Z", re.ASCII)
 
@@ -27,6 +28,22 @@ class Batch:
     """
 
     trials: tuple[Trial, ...]
+    study: Any = field(default=None, compare=False, repr=False)  # which knows the arms' own columns
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"trials": self.trials, "study": None}  # which stays where its storage is
+
+    def to_frame(self, backend: Any = "pandas") -> Any:
+        """Return a row a trial as a data frame of the library named: its arm's own columns, an empty one for rewards.
+
+        `study.tell` takes it back with rewards in it.
+        """
+        from bestarm.study.batches import batch_columns
+        from bestarm.study.table import framed
+
+        own = {} if self.study is None else batch_columns(self.study, self)
+        columns = {"trial": [trial.id for trial in self], "arm": [trial.arm for trial in self], **own}
+        return framed({**columns, "reward": [None] * len(self)}, backend)
 
     def __len__(self) -> int:
         return len(self.trials)

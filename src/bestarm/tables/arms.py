@@ -1,6 +1,6 @@
 """A table of candidates: read, checked, and encoded as features `(K, d)`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -11,12 +11,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bestarm.errors import ArmsError, UnknownNameError
+from bestarm.errors import ArmsError, InputError, UnknownNameError
 from bestarm.numbers import LARGEST_VALUE
+from bestarm.tables.cells import MISSING
 from bestarm.tables.encoding import Column, Encoding
-from bestarm.tables.sheet import MISSING, Floats, Frame, Sheet, as_text, chosen, read_csv, read_file, unique
+from bestarm.tables.files import read_file
+from bestarm.tables.grid import Given, by_factor, is_number
+from bestarm.tables.sheet import Floats, Numbers, Sheet, as_text, chosen, known, together, unique
 
 Names: TypeAlias = Iterable[str] | None
+MOST_ALONE = 1000  # arms without features, which have as many features as there are arms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +44,12 @@ class Arms:
     cost: Floats | None = None
     notes: tuple[str, ...] = ()
     table: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __new__(cls, *given: Any, **named: Any) -> "Arms":
+        if len(given) == 1 and not named:
+            ways = "from_frame (a data frame, dicts), from_file (a path), from_arrays, from_grid (a dict of lists)"
+            raise InputError(f"Arms are made by Arms.{ways}, without_features (names)")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", _array(self.features, "features", "K, d"))
@@ -67,21 +77,33 @@ class Arms:
         scale: Literal["none", "minmax", "standard"] = "none",
         intercept: bool = False,
         cost: str | None = None,
+        missing: Literal["refuse", "mean", "category"] = "refuse",
+        na: Iterable[str] = (),
+        logs: Iterable[str] = (),
     ) -> "Arms":
-        """Take arms from an eager data frame: pandas, polars, or another that narwhals knows.
+        """Take arms from an eager data frame, of pandas, polars, pyarrow or another that narwhals knows, or from dicts.
 
-        `id` is a column, or an index of pandas that names the rows, called "index" where it has no name.
+        `id` is a column, or an index of pandas that names the rows, called "index" where it has no name. Blank features
+        are refused, filled with the `mean` of the others, or a `category` of their own; `na` are more texts that mean
+        blank. Of the columns `logs` logarithms are taken.
         """
-        sheet = frame if isinstance(frame, Sheet) else Frame.of(frame).named(id).sheet()
+        texts = [categorical] if isinstance(categorical, str) else [*categorical]
+        sheet = frame if isinstance(frame, Sheet) else Sheet.of(frame, id).plain({id, *texts}, na)
         count = len(next(iter(sheet.columns.values()), ()))
         if not count:
             raise ArmsError("no arms: the table has no rows")
-        used, texts = chosen(sheet.columns, features, exclude, (id, cost)), sheet.known(categorical)
-        fitted = [Column.of(sheet, name, name in texts, scale, intercept) for name in used]
-        parts = {one: one.encode(sheet) for one in fitted}
+        empty = [] if features is not None else [name for name, cells in sheet.columns.items() if not any(cells)]
+        used = chosen(sheet.columns, features, [*known(sheet.columns, exclude), *empty], (id, cost))
+        sheet.known([*texts, *logs])
+        fitted = together(
+            (Column.of, sheet, name, name in texts, scale, intercept, missing, name in [*logs]) for name in used
+        )
+        parts = dict(zip(fitted, together((one.encode, sheet) for one in fitted), strict=True))
         kept = [one for one in fitted if (parts[one] != parts[one][:1]).any()] or fitted[: not intercept]
         constant = {*fitted} - {*kept}
-        notes = [f"column {one.name!r} is constant: dropped" for one in fitted if one in constant]
+        notes = [*sheet.notes, *(f"column {name!r} is empty: left out" for name in empty if name not in (id, cost))]
+        notes += [note for one in kept for note in one.notes]
+        notes += [f"column {one.name!r} is constant: dropped" for one in fitted if one in constant]
         matrix = np.hstack([np.ones((count, int(intercept))), *(parts[one] for one in kept)])
         encoding = Encoding(tuple(kept), intercept)
         ids = tuple(map(str, range(1, count + 1))) if id is None else tuple(sheet.columns[id])
@@ -91,18 +113,38 @@ class Arms:
     @classmethod
     def from_csv(cls, path: str | Path, **options: Any) -> "Arms":
         """Read arms from a CSV file with a header, "-" being standard input; options as in `from_frame`."""
-        return cls.from_frame(read_csv(path), **options)
+        return cls.from_file(path, **options)
 
     @classmethod
-    def from_file(cls, path: str | Path, **options: Any) -> "Arms":
-        """Read arms from a .parquet file or folder, a .npy file with columns x1, x2, ..., or else a CSV file."""
-        return cls.from_frame(read_file(path), **options)
+    def from_file(cls, path: str | Path, *, na: Iterable[str] = (), **options: Any) -> "Arms":
+        """Read arms from .xlsx, .ods, .parquet (a folder too), .npy with columns x1, x2, ..., or else a CSV file."""
+        texts = options.get("categorical", ())
+        keep = {options.get("id"), *([texts] if isinstance(texts, str) else texts)}
+        return cls.from_frame(read_file(path, keep, na), **options)
+
+    @classmethod
+    def without_features(cls, ids: Iterable[object] | int) -> "Arms":
+        """Take arms of which nothing is known but their ids, or their number: each has a feature of its own.
+
+        >>> Arms.without_features(["short", "polite", "with examples"])
+        Arms(3 arms, 3 features, rank 3)
+        """
+        names = [str(row) for row in range(1, ids + 1)] if isinstance(ids, int) else [_id(one) for one in ids]
+        if len(names) > MOST_ALONE:
+            way = "take Arms.from_arrays(numpy.ones((K, 1)), ids) and model='means'"
+            raise ArmsError(f"up to {MOST_ALONE:,} arms can be without features; given {len(names):,}: {way}")
+        unique("arm", "id", names)
+        return cls.from_frame(Sheet({"arm": names}), id="arm", features=["arm"], categorical=["arm"])
 
     @classmethod
     def from_arrays(
         cls, features: ArrayLike, ids: Names = None, names: Names = None, *, cost: Floats | None = None
     ) -> "Arms":
         """Take features `(K, d)` as they are: no column is scaled or dropped, so one of ones stays."""
+        if hasattr(features, "columns"):
+            raise ArmsError(
+                "arrays of numbers are expected; of a data frame make arms by Arms.from_frame(frame, id=...)"
+            )
         matrix = _array(features, "features", "K, d")
         rows, columns = (map(str, range(1, size + 1)) for size in matrix.shape)
         encoding = Encoding(tuple(map(Column, [f"x{j}" for j in columns] if names is None else names)))
@@ -112,11 +154,38 @@ class Arms:
     def product(cls, factors: Mapping[str, Iterable[object]], *, intercept: bool = True) -> "Arms":
         """Make an arm of each combination of levels, with main effects; factors of numbers stay numeric."""
         levels = {name: list(given) for name, given in factors.items()}
+        words = [name for name, given in levels.items() if any(isinstance(level, str) for level in given)]
+        return cls._combined(levels, as_text, categorical=words, intercept=intercept)
+
+    @classmethod
+    def from_grid(cls, grid: Mapping[str, Iterable[object]]) -> "Arms":
+        """Make an arm of each combination in a grid of parameters, such as a search of settings takes.
+
+        Numbers that grow by a factor are taken as logarithms; where None or a text stands beside them, all are levels.
+        `row` gives the values of an arm as they stand in the grid.
+
+        >>> grid = Arms.from_grid({"C": [0.01, 0.1, 1, 10], "kernel": ["rbf", "linear"], "depth": [None, 3]})
+        >>> grid.names, grid.row("C=0.1, kernel=rbf, depth=None")
+        (('intercept', 'C', 'kernel=rbf', 'depth=None'), {'C': 0.1, 'kernel': 'rbf', 'depth': None})
+        """
+        for name, given in grid.items():
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise ArmsError(f"{name!r}: expected a list of its values; given {shorten(given)}")
+        levels = {str(name): list(given) for name, given in grid.items()}
+        words = [name for name, given in levels.items() if not all(map(is_number, given))]
+        logs = [name for name, given in levels.items() if name not in words and by_factor(given)]
+        arms = cls._combined(levels, str, categorical=words, intercept=True, logs=logs)
+        mixed = [name for name in words if any(map(is_number, levels[name]))]
+        notes = [f"column {name!r}: not all of its values are numbers, so each is a level" for name in mixed]
+        return replace(arms, notes=(*arms.notes, *notes))
+
+    @classmethod
+    def _combined(cls, levels: Mapping[str, list[Any]], text: Callable[[Any], str], **options: Any) -> "Arms":
         rows = list(product(*levels.values()))
-        texts = [name for name, given in levels.items() if any(isinstance(level, str) for level in given)]
-        sheet = Sheet({name: [as_text(row[j]) for row in rows] for j, name in enumerate(levels)})
+        columns = {name: [row[j] for row in rows] for j, name in enumerate(levels)}
+        sheet = Sheet({name: Given(values, [text(one) for one in values]) for name, values in columns.items()})
         ids = (", ".join(f"{name}={level}" for name, level in zip(levels, row, strict=True)) for row in rows)
-        return replace(cls.from_frame(sheet, categorical=texts, intercept=intercept), ids=tuple(ids))
+        return replace(cls.from_frame(sheet, **options), ids=tuple(ids))
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], embed: Callable[[list[str]], ArrayLike]) -> "Arms":
@@ -152,6 +221,21 @@ class Arms:
         short = f"the rank is {self.rank}: some features are combinations of others"
         return [f"{equal} (groups: {len(groups)})"] * bool(groups) + [short] * (self.rank < len(self.names))
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.ids)
+
+    def __getitem__(self, id: object) -> Floats:
+        """Return the features `(d,)` of the arm called `id`: a name, never the number of a row."""
+        found: Floats = self.features[self.index(id)]
+        return found
+
+    def row(self, id: object) -> dict[str, Any]:
+        """Return what the table says of the arm called `id`, its features where there is no table."""
+        at = self.index(id)
+        if not self.table:
+            return dict(zip(self.names, self.features[at].tolist(), strict=True))
+        return {name: _as_given(cells, at) for name, cells in self.table.items()}
+
     def index(self, id: object) -> int:
         """Return the row, counted from 0, of the arm called `id`."""
         if str(id) not in self._rows:
@@ -173,14 +257,16 @@ class Arms:
         cells = np.where(there | (missing == "error"), np.array(self.table[name], dtype=object), "0").tolist()
         sheet = Sheet({name: cells}, [f"arm {one!r}" for one in self.ids])
         values = sheet.numbers(name, "or set missing=")
-        for row in np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE))[:1]:
-            raise sheet.error(int(row), name, f"a number within ±{LARGEST_VALUE:g}", "or set missing=")
+        within = f"a number within ±{LARGEST_VALUE:g}"
+        wrong = np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE)).tolist()
+        if wrong:
+            raise ArmsError(*(sheet.finding(row, name, within, "or set missing=") for row in wrong))
         return values[there] if missing == "drop" else np.where(there, values, values[there].mean())
 
     def subset(self, index: Iterable[int]) -> "Arms":
         """Return the arms at `index`, rows counted from 0 or a mask `(K,)`, in that order."""
         rows = np.arange(len(self))[[*index]]
-        table = {name: [cells[row] for row in rows] for name, cells in self.table.items()}
+        table = {name: _some(cells, rows.tolist()) for name, cells in self.table.items()}
         cost = None if self.cost is None else self.cost[rows]
         old, ids = self._findings(), tuple(self.ids[row] for row in rows)
         notes = tuple(note for note in self.notes if note not in old)
@@ -195,6 +281,18 @@ class Arms:
             scaling = f"(x - {one.shift:g}) / {one.unit:g}"
             lines.append(f"{one.name}: {shorten(one.levels) if one.levels else scaling}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def _some(cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
+    texts = [cells[row] for row in rows]
+    return Given([cells.values[row] for row in rows], texts) if isinstance(cells, Given) else texts
+
+
+def _as_given(cells: Sequence[str], at: int) -> Any:
+    """Return a cell as it was given: a number, or any value of a grid, where the column holds more than text."""
+    if isinstance(cells, Numbers):
+        return cells.values[at].item()
+    return cells.values[at] if isinstance(cells, Given) else cells[at]
 
 
 def _id(given: Any) -> str:

@@ -1,29 +1,18 @@
-"""A person's table as it was written: columns of text, read from a frame, CSV, Parquet or .npy, and checked."""
+"""A person's table as it was written: columns of text, of a file or a frame, and checked."""
 
-import csv
-import io
 import math
-import os
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from pathlib import Path
 from reprlib import repr as shorten
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bestarm.errors import ArmsError, UnknownNameError
+from bestarm.tables.cells import ABSENT, MISSING, days, like_number, plain_columns, there, way_out
 
 Floats: TypeAlias = NDArray[np.float64]
-
-MISSING = frozenset({"", "?", "na", "nan", "null"})
-LONGEST = 1 << 26  # bytes of a line: a million columns, not a file without ends of lines
-
-csv.field_size_limit(max(csv.field_size_limit(), LONGEST))  # 131,072 characters else, which a text may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,45 +34,99 @@ class Numbers(Sequence[str]):
 
 @dataclass(frozen=True)
 class Sheet:
-    """Columns of text cells, and what to call each row in an error."""
+    """Columns of text cells, what to call each row in an error, and what was found when they were read."""
 
     columns: Mapping[str, Sequence[str]]
     places: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, frame: Any, id: str | None = None) -> "Sheet":
+        """Take the cells of a data frame, whose index may be the column `id`, or of dicts, a row each, as text."""
+        if not isinstance(frame, list | tuple):
+            return Frame.of(frame).named(id).sheet()
+        for row, given in enumerate(frame, 1):
+            if not isinstance(given, Mapping):
+                raise ArmsError(f"row {row}: expected a dict of cells by column, as in row 1; given {shorten(given)}")
+        names = dict.fromkeys(name for given in frame for name in given)
+        return cls({str(name): [as_text(given.get(name)) for given in frame] for name in names})
 
     def known(self, names: Iterable[str]) -> list[str]:
         """Return `names` once each, or refuse one that is not a column."""
         return known(self.columns, names)
 
-    def error(self, row: int, name: str, expected: str, way_out: str) -> ArmsError:
-        """Return an error that says where a cell is, what it holds, and what was expected there."""
-        place = self.places[row] if self.places else f"row {row + 1}"
-        found = shorten(self.columns[name][row])
-        return ArmsError(f"{place}, column {name!r}: expected {expected}, found {found}; fix it, {way_out}")
+    def plain(self, keep: Collection[str | None] = (), na: Iterable[str] = (), apart: bool = False) -> "Sheet":
+        """Return the sheet with numbers and dates as programs write them, but for columns to `keep` as they stand.
 
-    def numbers(self, name: str, way_out: str = "exclude the column, or name it categorical") -> Floats:
-        """Return a column as finite numbers `(K,)`, or refuse the first cell that is none."""
-        values = as_numbers(self.columns[name])
-        for row in np.flatnonzero(np.isnan(values))[:1]:
-            comma = not math.isnan(as_number(self.columns[name][row].replace(",", ".")))
-            raise self.error(row, name, "a number" + ", with a decimal point as in 1.5" * comma, way_out)
+        `na` are more texts that mean a missing cell, in any column.
+        """
+        absent = {text.strip().lower() for text in ([na] if isinstance(na, str) else na)}
+        columns = {
+            name: ["" if cell.lower() in absent else cell for cell in cells] if absent and name not in keep else cells
+            for name, cells in self.columns.items()
+        }
+        some = [(name, cells) for name, cells in columns.items() if name not in keep]
+        found, notes = plain_columns(some, apart)
+        written = {name: cells for (name, _), cells in zip(some, found, strict=True)}
+        return replace(self, columns={**columns, **written}, notes=(*self.notes, *notes))
+
+    def place(self, row: int) -> str:
+        """Return what to call a row."""
+        return self.places[row] if self.places else f"row {row + 1}"
+
+    def finding(self, row: int, name: str, expected: str, way: str) -> str:
+        """Return a line that says where a cell is, what it holds, and what was expected there."""
+        found = self.columns[name][row]
+        hint = way_out(found)
+        way = f"; {hint}, or {way.removeprefix('or ')}" if hint else f"; fix it, {way}"
+        return f"{self.place(row)}, column {name!r}: expected {expected}, found {shorten(found)}{way}"
+
+    def numbers(
+        self, name: str, way: str = "exclude the column, or name it categorical", first: str | None = None
+    ) -> Floats:
+        """Return a column as finite numbers `(K,)`, dates as days since the `first`; refuse cells that are none."""
+        values = self.values(name, first)
+        wrong = np.flatnonzero(np.isnan(values))
+        if len(wrong):
+            expected = "a number" if first is None else f"a date such as {first}"
+            blank = ", or fill it, missing='mean', --missing mean" if first is None and "exclude" in way else ""
+            raise ArmsError(
+                *(self.finding(row, name, expected, way + blank * self.blank(name, row)) for row in wrong.tolist())
+            )
         return values
 
+    def values(self, name: str, first: str | None = None) -> Floats:
+        """Return a column as numbers `(K,)`, dates as days since the `first`, NaN where a cell is none."""
+        return as_numbers(self.columns[name]) if first is None else np.array(days(self.columns[name], first))
+
+    def blank(self, name: str, row: int) -> bool:
+        """Return whether a cell of a column of numbers holds nothing."""
+        return self.columns[name][row].lower() in MISSING
+
     def counts(self, name: str) -> tuple[int, int]:
-        """Return how many cells of a column hold something, and how many of those a number."""
+        """Return how many cells of a column hold something, and how many of those are meant as a number or a date."""
         cells = self.columns[name]
         if isinstance(cells, Numbers):
             return int(np.count_nonzero(~np.isnan(cells.values))), int(np.count_nonzero(np.isfinite(cells.values)))
-        there = [cell for cell in cells if cell.lower() not in MISSING]
-        # A decimal comma counts as a number here, so that it is refused rather than read as a level.
-        return len(there), sum(not math.isnan(as_number(cell.replace(",", "."))) for cell in there)
+        some = there(cells)
+        # What is meant as a number counts, 1,5 or <0.5, so that it is refused rather than read as a level.
+        return len(some), sum(not math.isnan(as_number(cell)) or like_number(cell) for cell in some)
 
-    def texts(self, name: str, known: Sequence[str] = ()) -> Sequence[str]:
-        """Return a column as levels, none missing and all among those `known`, where given."""
-        for row, cell in enumerate(self.columns[name]):
-            if cell.lower() in MISSING or (known and cell not in known):
-                expected = f"one of the levels {shorten(known)}" if known else "a level"
-                raise self.error(row, name, expected, "or exclude the column")
-        return self.columns[name]
+    def texts(self, name: str, known: Sequence[str] = (), blank: bool = False) -> Sequence[str]:
+        """Return a column as levels, all among those `known`, where given, and none missing unless `blank` is one."""
+        cells = self.columns[name]
+        if not isinstance(cells, Numbers):
+            cells = ["" if cell.lower() in ABSENT else cell for cell in cells] if blank else cells
+        wrong = [
+            row
+            for row, cell in enumerate(cells)
+            if (not blank and cell.lower() in ABSENT) or (known and cell not in known)
+        ]
+        if wrong:
+            expected = f"one of the levels {shorten(known)}" if known else "a level"
+            way = "exclude the column" + ", or make it a level, missing='category', --missing category" * (not known)
+            raise ArmsError(*(self.finding(row, name, expected, way) for row in wrong))
+        return cells
 
 
 def known(columns: Collection[str], names: Iterable[str]) -> list[str]:
@@ -93,6 +136,19 @@ def known(columns: Collection[str], names: Iterable[str]) -> list[str]:
         if name not in columns:
             raise ArmsError(str(UnknownNameError("column", str(name), columns)))
     return listed
+
+
+def together(calls: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Return what some functions return, each called with what follows it; whatever they refuse is refused at once."""
+    found, wrong = [], list[str]()
+    for function, *given in calls:
+        try:
+            found.append(function(*given))
+        except ArmsError as error:
+            wrong += error.findings
+    if wrong:
+        raise ArmsError(*wrong)
+    return found
 
 
 def chosen(
@@ -212,81 +268,3 @@ class Frame:
     def sheet(self) -> Sheet:
         """Return all cells as text."""
         return Sheet({name: self.texts(name) for name in self.columns})
-
-
-def read_file(path: str | Path) -> Sheet:
-    """Read a .parquet file or folder, a .npy file with columns x1, x2, ..., or else a CSV file."""
-    kind = ".parquet" if os.path.isdir(path) else Path(path).suffix.lower()
-    return READERS.get(kind, read_csv)(path)
-
-
-def read_csv(path: str | Path) -> Sheet:
-    """Read a CSV file in UTF-8 with a header, "-" being standard input."""
-    source = "standard input" if str(path) == "-" else str(path)
-    records: list[tuple[str, list[str]]] = []
-    try:
-        with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as file:
-            lines = list(lines_of(file, source))
-        reader, line = csv.reader(lines, delimiter=_delimiter(lines), strict=True, skipinitialspace=True), 1
-        for record in reader:
-            if len(record) > 1 or any(record):
-                records.append((f"{source}: row {len(records)} (line {line})", record))
-            line = reader.line_num + 1
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ArmsError(f"{source}: expected a CSV file in UTF-8; {error}") from error
-    if len(records) < 2:
-        raise ArmsError(f"{source}: no arms: expected text, a header and then a row for each arm")
-    rows, header = records[1:], unique(f"{source}: column", "name", map(str.strip, records[0][1]))
-    if "0" not in header and not any(math.isnan(as_number(name)) for name in header):  # pandas writes 0,1,2
-        raise ArmsError(f"{source}: expected a header of names, found the numbers {shorten([*header])}")
-    for place, cells in rows:
-        if len(cells) != len(header):
-            raise ArmsError(f"{place}: {len(header)} cells expected, as in the header; {len(cells)} found")
-    columns = {name: [cells[j].strip() for _, cells in rows] for name, j in header.items()}
-    return Sheet(columns, [place for place, _ in rows])
-
-
-def lines_of(file: IO[bytes], source: str, each: str = "arm") -> Iterator[str]:
-    """Yield the lines of a file in UTF-8 with their ends; one that is too long is not read to its end."""
-    number, coding = 0, "utf-8-sig"
-    while data := file.readline(LONGEST + 1):
-        number += 1
-        if len(data) > LONGEST:
-            raise ArmsError(f"{source}, line {number}: more than {LONGEST:,} bytes; a table has a line for each {each}")
-        if b"\0" in data:
-            why = "found a NUL character: this is no text, or UTF-16 without its mark"
-            raise ArmsError(f"{source}, line {number}: expected a CSV file in UTF-8, {why}")
-        yield from io.StringIO(data.decode(coding), newline="")  # a return alone ends a line as well
-        coding = "utf-8"
-
-
-def _delimiter(lines: Sequence[str]) -> str:
-    """Return the mark that cuts the first records alike, else the one that cuts the header most."""
-    widths: dict[str, list[int]] = {}
-    for mark in ",;\t":
-        widths[mark] = [len(cells) for cells in islice(csv.reader(lines, delimiter=mark), 20) if cells] or [0]
-    return max(widths, key=lambda mark: (len(set(widths[mark])) == 1 < widths[mark][0], widths[mark][0]))
-
-
-def _read_parquet(path: str | Path) -> Sheet:
-    from bestarm.tables.parquet import parquet_cells
-
-    return Sheet(*parquet_cells(Path(path)))
-
-
-def _read_npy(path: str | Path) -> Sheet:
-    from bestarm.tables.memory import mapped
-
-    table = mapped(Path(path))
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise ArmsError(f"{path}: expected K rows of d numbers; found the shape {table.shape} of {table.dtype}")
-    cells = (list(map(str, one.tolist())) if one.dtype.kind == "b" else Numbers(np.array(one)) for one in table.T)
-    columns = {f"x{j}": column for j, column in enumerate(cells, 1)}
-    return Sheet(columns, [f"{path}: row {row}" for row in range(1, len(table) + 1)])
-
-
-READERS: dict[str, Callable[[str | Path], Sheet]] = {
-    ".parquet": _read_parquet,
-    ".pq": _read_parquet,
-    ".npy": _read_npy,
-}
