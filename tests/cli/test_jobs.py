@@ -66,8 +66,9 @@ def test_a_european_excel_file_from_table_to_answer(call, tmp_path):
     fine(call("plan", *table, "--feature", "pH", "--intercept", "--gap", 1, "--noise-variance", 1, "--budget", 40,
               "--replications", 20, "--policy", "gse-lin-fwg", "--jobs", 1, "--seed", 1))  # fmt: skip
     fine(call("run", *table, "--simulate", "pH", "--noise-variance", 0.1, "--budget", 40, "--seed", 1))
-    fine(call("bench", "table", "platte.csv", "--mean", "pH", "--noise-variance", 1, "--budget", 40, "--policy",
+    said = fine(call("bench", "table", "platte.csv", "--mean", "pH", "--noise-variance", 1, "--budget", 40, "--policy",
               "uniform", "--replications", 2, "--jobs", 1, "-o", "bench"))  # fmt: skip
+    assert "decimal commas in column 'pH' (6,6 is 6.6)" in said
 
 
 def test_a_workbook_from_table_to_answer(call, tmp_path):

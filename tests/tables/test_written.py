@@ -263,6 +263,13 @@ def test_a_row_of_units_is_no_arm_and_a_first_arm_no_unit() -> None:
         read(b"x,y\n,NA\n1,2\n3,4\n")
 
 
+def test_a_title_above_the_header_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ArmsError, match=r"line 2: 1 cells expected.*; the header is to be the first row"):
+        read(b"Results of May\ncode,x,y\na,1,2\n", id="code")
+    with pytest.raises(ArmsError, match=r"column 2: the name is ''; .* the header is to be the first row"):
+        read(b"Results of May,,\ncode,x,y\na,1,2\n", id="code")
+
+
 def test_the_index_that_pandas_writes_is_left_out() -> None:
     frame = pd.DataFrame({"code": ["a", "b"], "x": [1.5, 2.5]})
     arms = read(frame.to_csv().encode(), id="code")

@@ -16,6 +16,7 @@ from bestarm.bench import run as run_grid
 from bestarm.bench import table as tables
 from bestarm.cli.app import FORMAT, main, plain, print_table, say
 from bestarm.errors import BestArmError, InputError
+from bestarm.tables.files import read_file
 
 COUNT = click.IntRange(min=1)
 
@@ -91,6 +92,8 @@ def bench(**options: Any) -> None:
         raise click.UsageError("--judge is for --suite; name policies by --policy")
     if (asked.budget is None) == (asked.budget_per_arm is None):
         raise click.UsageError("give either --budget or --budget-per-arm")
+    if asked.world == "table" and asked.file is not None and Path(asked.file).is_file():
+        say(*read_file(asked.file).notes)
     fixed = {key: options[key] for key in FIXED if options[key] not in (None, False)}
     cells = grid(_instances(asked.world, asked.settings, fixed), asked.policies, asked.budget, asked.budget_per_arm)
     results = run_grid(

@@ -59,18 +59,14 @@ def create_study(
 ) -> Study:
     """Begin a study: find the best of `arms` within `budget` pulls (or money, where arms have costs).
 
-    `arms` are `Arms`, or what `bestarm.open_table` takes: a data frame, a list of dicts, an array, names, a number; its
-    options (`id`, `features`, `exclude`, `categorical`, `cost`, `missing`, ...) may stand here as well.
-
-    `policy` is a name, a policy, or None for `auto`, which learns how far to trust the features; `model` says what
-    rewards are like, by name (linear, logistic, ...), as a model or as a law, and its own policy is used then. `batch`
-    is how many trials are asked at once unless `ask` says otherwise; policies of small steps plan so many together.
-    `rounds`, for `auto`, is how often one is willing to wait for results: all of a round is planned together. `refund`
-    asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a study of that name
-    is loaded if it is of the same arms, policy and settings, and what differs is said if not.
-
-    Where `arms` is a path, the log keeps the table's place, length and digest in place of a copy. `read` are options of
-    `open_table` too, in one mapping. `labels` are columns of the table to show beside an arm's id.
+    `arms` are whatever `bestarm.open_table` takes, whose options (`id`, `exclude`, `missing`, ...) may stand here too,
+    or in one mapping, `read`; of a path the log keeps the place and a digest, no copy. `labels` are columns to show
+    beside an arm's id. `policy` is a name, a policy, or None for `auto`, which learns how far to trust the features;
+    `model` says what rewards are like, by name (linear, logistic, ...), as a model or as a law, and its own policy is
+    used then. `batch` is how many trials are asked at once unless `ask` says otherwise; policies of small steps plan so
+    many together. `rounds`, for `auto`, is how often one is willing to wait for results: all of a round is planned
+    together. `refund` asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a
+    study of that name is loaded if it is of the same arms, policy and settings, and what differs is said if not.
     """
     place = _open(storage)
     table, kept = _arms(arms, {**(read or {}), **_options(reading)}, place.folder, labels)

@@ -37,10 +37,11 @@ class Grid:
     ) -> "Grid":
         """Take records without what is empty and without a row of units; refuse cells that stand under no name."""
         some = [(line, cells) for line, cells in found if any(cells)]
-        header = [" ".join(cell.split()) for cell in some[0][1]] if some else []
+        header = [" ".join(cell.splitlines()) for cell in some[0][1]] if some else []
         wide = [
             f"{source}, {each} {line}: {len(header)} cells expected, as in the header; {len(cells)} found"
-            + "; is that a decimal comma? write 1.5, or separate the columns by ;" * (mark == ",")
+            + "; is that a decimal comma? write 1.5, or separate the columns by ;" * (mark == "," and len(header) > 1)
+            + "; the header is to be the first row that holds anything" * (len(header) == 1)
             for line, cells in some[1:]
             if any(cells[len(header) :])
         ]
@@ -75,6 +76,9 @@ class Grid:
         """Return the grid as a table of arms, whose columns have a name each; those to `keep` stay as they stand."""
         if not self.lines:
             raise ArmsError(f"{self.source}: no arms: expected text, a header and then a row for each arm")
+        for at in [at for at, name in enumerate(self.header, 1) if not name][:1]:
+            what = f"{self.source}: column {at}: the name is ''; each needs its own"
+            raise ArmsError(f"{what}, and the header is to be the first row that holds anything")
         names = unique(f"{self.source}: column", "name", self.header)
         if "0" not in names and not any(math.isnan(as_number(name)) for name in names):  # pandas writes 0,1,2
             raise ArmsError(f"{self.source}: expected a header of names, found the numbers {shorten([*names])}")

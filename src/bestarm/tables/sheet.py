@@ -62,7 +62,7 @@ class Sheet:
         """
         absent = {text.strip().lower() for text in ([na] if isinstance(na, str) else na)}
         columns = {
-            name: ["" if cell.lower() in absent else cell for cell in cells] if absent and name not in keep else cells
+            name: ["" if cell.lower() in absent else cell for cell in cells] if absent else cells
             for name, cells in self.columns.items()
         }
         some = [(name, cells) for name, cells in columns.items() if name not in keep]

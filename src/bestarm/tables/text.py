@@ -41,12 +41,13 @@ def separator(lines: Sequence[str]) -> str:
     A comma that cuts alike beside another mark is a decimal one.
     """
 
-    def fitness(mark: str) -> tuple[int, bool, int]:
-        rows = [cells for cells in islice(csv.reader(lines, delimiter=mark), 20) if any(map(str.strip, cells))] or [[]]
+    def fitness(mark: str) -> tuple[int, int, bool, int]:
+        reader = csv.reader(lines, delimiter=mark, skipinitialspace=True)
+        rows = [cells for cells in islice(reader, 20) if any(map(str.strip, cells))] or [[]]
         filled = [len(_trimmed(cells)) for cells in rows]
         alike = len({len(cells) for cells in rows}) == 1 < filled[0]
         fits = max(filled) == filled[0] > 1
-        return 2 * alike or int(fits), alike and mark != ",", filled[0]
+        return 2 * alike or int(fits), alike * len(rows), alike and mark != ",", filled[0]
 
     return max(",;\t", key=fitness)
 
