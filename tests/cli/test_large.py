@@ -306,4 +306,4 @@ def test_zero_columns_are_refused(tmp_path):
     assert failed(design(tmp_path / "zeros.npy"), "row 1 and all others are zero")
     assert failed(design(tmp_path / "zeros.npy", "--criterion", "xy"), "all others are zero")
     assert failed(design(tmp_path / "missing.npy"), "no such file")
-    assert failed(design(tmp_path / "zeros.xlsx"), "expected a CSV file")
+    assert failed(design(tmp_path / "zeros.xlsx"), "No such file")

@@ -265,7 +265,7 @@ def test_a_policy_of_a_script_runs_in_memory_and_is_refused_with_a_log(folder):
 
 
 def test_a_setting_that_run_does_not_have_names_the_right_call():
-    for name, way in (("id", "read={'id': ...}"), ("storage", "log="), ("minimize", "direction='minimize'")):
+    for name, way in (("idd", "the nearest are id"), ("storage", "log="), ("minimize", "direction='minimize'")):
         with pytest.raises(InputError, match=f"run has no setting '{name}'") as error:
             bestarm.run(X, 12, WORLD, **{name: "code"})
         assert way in str(error.value)

@@ -135,7 +135,7 @@ def tell_frame(study: Study, frame: Any, source: str | None = None, correct: boo
         raise InputError(f"{what} is expected; given {shorten(frame)} ({error})") from error
     rows, found = rows_of(grid)
     digest = hashlib.sha256(repr((grid.header, grid.columns)).encode(errors="surrogatepass")).hexdigest()[:16]
-    way = Way("the frame", correct, as_=f"frame {digest}", why=why)
+    way = Way("the frame", correct=correct, as_=f"frame {digest}", why=why)
     return _taken(study, rows, found, digest, way, source or "a frame")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from bestarm import pulling
 from bestarm.answer.answer import Answer
 from bestarm.core import Goal, Pullable, Pulls, Tally
-from bestarm.errors import BudgetError, InputError, StorageError
+from bestarm.errors import BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.study import results
 from bestarm.study.create import create_study
 from bestarm.study.limits import said
@@ -20,6 +20,7 @@ from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
 from bestarm.study.storage.memory import Memory
 from bestarm.study.study import Study
+from bestarm.tables.opening import READING
 
 NAME = "run"  # of the study in a log of its own
 OLD = b'{"bestarm": '  # what the logs of runs began with before they were studies
@@ -45,7 +46,7 @@ def run(
 
     `pull` is a function from an arm's id to a reward; a text, 'CMD {id}' or MODULE:FUNCTION; or a world to simulate,
     such as a `Bandit`. With `log` every reward is kept in that file, and the same call goes on where it stopped.
-    `settings` are those of `create_study` (rounds, batch, ...) and of `Study.run` (retries, per_second, ...).
+    `settings` are those of `create_study` (id, rounds, batch, ...) and of `Study.run` (retries, per_second, ...).
 
     >>> from bestarm import Bandit, Gaussian
     >>> world = Bandit(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0.1, 0.2, 0.9]), Gaussian(1.0))
@@ -54,10 +55,11 @@ def run(
     ('3', 300.0)
     """
     how = {key: settings.pop(key) for key in RunTerms.__dataclass_fields__ if key in settings}
-    known = signature(create_study).parameters
+    known = {*signature(create_study).parameters, *READING} - {"study_name", "storage", "reading"}
     for name in settings:
-        if name not in known or name in ("study_name", "storage"):
-            raise InputError(f"run has no setting {name!r}; {WAYS.get(name, 'create_study and Study.run name theirs')}")
+        if name not in known:
+            nearest = str(UnknownNameError("setting", name, known)).partition("; ")[2]
+            raise InputError(f"run has no setting {name!r}; {WAYS.get(name, nearest)}")
     study = begin(
         arms, budget, log, policy=policy, model=model, direction=direction, noise_variance=noise_variance, seed=seed,
         **settings,
@@ -66,8 +68,7 @@ def run(
     return study.recommend()  # type: ignore[no-any-return]
 
 
-COLUMNS = "a table is read by read={'id': ...} beside its path, or by ba.open_table(path, id=...), whose arms run takes"
-WAYS = dict.fromkeys(("id", "features", "exclude", "categorical", "scale", "intercept", "cost"), COLUMNS) | {
+WAYS = {
     "study_name": "a log of its own is log=; create_study begins studies with names",
     "storage": "a log of its own is log=; create_study begins studies in any storage",
     "minimize": "the smallest mean is the best by direction='minimize'",
