@@ -236,6 +236,8 @@ def test_blanks_are_refused_or_filled() -> None:
     assert arms.encoding.from_dict(arms.encoding.to_dict()) == arms.encoding
     assert arms.encoding.apply([{"kind": "oil"}]).tolist() == [[3, 1, 0, 0, 0, 1]]
     assert read(BLANKS, id="code", exclude=["kind"], missing="mean").features.tolist() == [[1], [3], [3], [5]]
+    with pytest.raises(ArmsError, match="found '<1'; write a number in its place"):
+        read(b"code,x\na,<1\nb,\nc,<2\n", id="code", missing="mean")
     assert "kind=None" not in read(BLANKS, id="code", missing="category", na=["none"]).names
 
 

@@ -69,8 +69,8 @@ class Column:
         """Return the column with what its numbers are scaled by, and what fills its blanks, the mean of the others."""
         fill = None
         if filling:
-            some = self._read(sheet)
-            fill = float(np.mean(some[~np.isnan(some)]))
+            known = [value for value in self._read(sheet).tolist() if not np.isnan(value)]
+            fill = float(np.mean(known)) if known else None
         one = replace(self, fill=fill, marked=self.marked and filling)
         values = one.values(sheet)
         # A constant has no spread to divide by, and stays as it is.

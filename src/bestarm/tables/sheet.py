@@ -89,7 +89,7 @@ class Sheet:
         wrong = np.flatnonzero(np.isnan(values))
         if len(wrong):
             expected = "a number" if first is None else f"a date such as {first}"
-            blank = ", or fill it, missing='mean', --missing mean" if first is None and "exclude" in way else ""
+            blank = ", or fill it, missing='mean', --missing mean" if "exclude" in way else ""
             raise ArmsError(
                 *(self.finding(row, name, expected, way + blank * self.blank(name, row)) for row in wrong.tolist())
             )
