@@ -6,9 +6,14 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Tape
 from bestarm.testing import AWKWARD as AWKWARD
+
+# Speed is never a test, and what a test tries is the same every time.
+settings.register_profile("ours", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ours")
 
 # Hundreds of processes are started, each of which would compile all sources again.
 sys.dont_write_bytecode = False
