@@ -25,6 +25,8 @@ def create(state: StudyState, record: Record) -> None:
     state.name, state.version = record["name"], version
     if isinstance(arms, dict):
         state.names, state.cost = list(arms["names"]), None if arms.get("cost") is None else []
+        if not all(isinstance(name, str) for name in state.names):
+            raise TypeError("the names of features must be texts")
         state.add(arms["ids"], arms["features"], arms.get("cost"))
     else:
         state.hold(arms)
