@@ -92,7 +92,7 @@ def test_a_key_is_a_column_that_names_rows():
 def test_a_reward_is_a_number(text, hint):
     row = read_rows(f'trial,reward\nT1,"{text}"\n'.encode(), "x.csv")[0][0]
     with pytest.raises(InputError, match=f"column 'reward': a number is expected{hint}"):
-        number(row)
+        number(row.reward)
 
 
 @pytest.mark.parametrize("id", ["2", "gel", "T0001", "R2", "A-1", "17", "x=1", "May be", "A01"])
