@@ -237,7 +237,9 @@ def test_free_extras_leave_the_budget_to_the_policy_and_spent_ones_take_theirs(p
         rng = np.random.default_rng(2)
         beyond, day = 0.0, 0
         while (batch := study.ask(30)) is not None and day < 60:
-            told = {arm: n + (day % 3 == 0) for arm, n in batch.counts.items()} | ({"f": batch.counts.get("f", 0) + 3} if day == 1 else {})
+            told = {arm: n + (day % 3 == 0) for arm, n in batch.counts.items()} | (
+                {"f": batch.counts.get("f", 0) + 3} if day == 1 else {}
+            )
             wins = {arm: (int(rng.binomial(n, 0.5)), n) for arm, n in told.items()}
             got = tell_file(study, clicks(wins), f"day{day}.csv", extras=extras)
             beyond, day = beyond + got.beyond, day + 1

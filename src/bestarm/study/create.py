@@ -67,8 +67,9 @@ def create_study(
     `model` says what rewards are like, by name (linear, logistic, ...), as a model or as a law, and its own policy is
     used then. `batch` is how many trials are asked at once unless `ask` says otherwise; policies of small steps plan so
     many together. `plate`, 96, "8x12" or (8, 12), is a batch that fills a plate, each trial in a well that the seed
-    draws. `rounds`, for `auto`, is how often one is willing to wait for results: all of a round is planned together. `refund` asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a
-    study of that name is loaded if it is of the same arms, policy and settings, and what differs is said if not.
+    draws. `rounds`, for `auto`, is how often one is willing to wait for results: all of a round is planned together.
+    `refund` asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a study of
+    that name is loaded if it is of the same arms, policy and settings, and what differs is said if not.
     """
     place = _open(storage)
     table, kept = _arms(arms, {**(read or {}), **_options(reading)}, place.folder, labels)

@@ -327,4 +327,6 @@ def _unanswered(state: StudyState, written: Sequence[Record]) -> list[str]:
     if not extra:
         return []
     many = "1 result has a key" if extra == 1 else f"{extra} results have keys"
-    return [f"{many} and no trial, though trials of the same arms are out: to answer those, name them in column 'trial'"]
+    return [
+        f"{many} and no trial, though trials of the same arms are out: to answer those, name them in column 'trial'"
+    ]
