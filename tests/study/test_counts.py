@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 
 from bestarm import load_study
+from bestarm.errors import StorageError
+from bestarm.study import Memory
 from bestarm.study.files import Contradiction, import_file, tell_file
 from tests.study.filing import FEW, begin, by_arm, file, refused
 
@@ -261,3 +263,31 @@ def test_python_tells_an_arms_counts_to_its_trials():
     assert study.tell(arm="c", successes=1, n=4, id="leaflet") == 4
     assert len(study.pending()) == batch.counts["c"]
     assert study.recommend().arm in "abc"
+
+
+class Lost(Memory):
+    """A storage that writes, and then says once that it has not."""
+
+    lost = False
+
+    def append(self, name, records, after=None):
+        done = super().append(name, records, after)
+        if self.lost:
+            self.lost = False
+            raise StorageError("the line went dead")
+        return done
+
+
+def test_counts_of_which_nobody_heard_whether_they_were_written_count_once():
+    storage = Lost()
+    study = begin("abc", 5000, "gse-log", storage=storage)
+    study.ask(30)
+    for n in (4, 40):
+        before = study.sync().total
+        storage.lost = True
+        with pytest.raises(StorageError):
+            study.tell(arm="a", successes=1, n=n)
+        study.tell(arm="a", successes=1, n=n)
+        assert study.sync().total == before + n
+    study.tell(arm="a", successes=1, n=40)
+    assert study.sync().counts[0] == 84

@@ -198,7 +198,7 @@ def test_what_is_imported_names_arms_and_costs_nothing():
     )
     refused(study, file("arm,reward", ",1"), "column 'arm': an arm is expected", tell=import_file)
     refused(study, by_arm([("c", 3.0)]), "this study takes no extra results", name="y.csv")
-    refused(study, by_arm([("a", 3.0), ("a", 4.0)]), "arm 'a': 1 of its trials .* takes no extra", name="y.csv")
+    refused(study, by_arm([("a", 3.0), ("a", 4.0)]), "arm 'a': 0 of its trials .* takes no extra", name="y.csv")
     assert tell_file(study, by_arm([("a", 3.0)]), "y.csv").answered == 1
 
 
