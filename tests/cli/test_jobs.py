@@ -179,7 +179,7 @@ def test_a_frame_of_a_batch_has_the_columns_of_its_arms_and_comes_back(tmp_path)
     assert str(rows["time"].dtype).startswith("datetime64")
     assert rows["value"].tolist()[1] == 3.0
     assert study.tell([{"arm": batch.arms[0], "reward": 1.0}]) == 1  # the trial that is out
-    assert [trial.arm for trial in study.pending()] == [batch.arms[2]]
+    assert [trial.arm for trial in study.pending()] == [batch.trials[2].arm]
     assert study.tell([{"arm": batch.arms[0], "reward": 1.0}]) == 0  # the same frame
     assert study.tell(pd.DataFrame({"arm": ["ad09"], "reward": [1.0]})) == 1
 

@@ -97,7 +97,9 @@ def test_a_file_of_totals_so_far_is_told_every_day_under_its_name(call):
     asked = refused(call("tell", "clicks.csv"))
     assert all(way in asked for way in ("--correct", "--cumulative", "--as NAME"))
     assert "16 new, 100 known already" in fine(call("tell", "clicks.csv", "--cumulative"))
-    assert state("ads").sums[:3] == [2.0, 2.0, 0.0]
+    write("ad,successes,trials\nA1,2,51\nA2,2,60\nA3,1,6\n", "clicks.csv")  # as the table of arms calls them
+    assert "1 new, 116 known already" in fine(call("tell", "clicks.csv", "--cumulative"))
+    assert state("ads").sums[:3] == [2.0, 2.0, 1.0]
 
 
 def read_out(path, out, chance, failed=()):

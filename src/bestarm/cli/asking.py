@@ -25,13 +25,12 @@ from bestarm.cli.options import (
     typed,
 )  # fmt: skip
 from bestarm.study import Batch, Study
-from bestarm.study.batches import arm_columns, batch_bytes, is_workbook, spreadsheet_note
+from bestarm.study.batches import batch_bytes, blank_columns, is_workbook, spreadsheet_note
 from bestarm.study.beyond import EXTRAS
 from bestarm.study.corrections import label
 from bestarm.study.files import Contradiction, Received, import_file, tell_file
 from bestarm.study.naming import locate
 from bestarm.study.results import Difference, failing
-from bestarm.study.sheets import SUMS, TIMES
 from bestarm.study.trials import id_of
 from bestarm.study.workbooks import openpyxl
 
@@ -94,9 +93,15 @@ def _say_asked(study: Study, batch: Batch, output: str, by: str) -> None:
     out = counted(len(study.state.open_trials()), "trial")
     say(f"{counted(len(batch), 'trial')} of {counted(len(batch.arms), 'arm')}; {spent(study)}, {out} out")
     if output != "-":
-        blank = [name for name in arm_columns(study, batch) if name in (*SUMS, *TIMES[:2])] if by == "arm" else []
-        columns = f"columns {', '.join(blank[:-1])} and {blank[-1]} (blank: as times)" if blank else "column reward"
+        columns = _to_fill(study) if by == "arm" else "column reward"
         say(f"next: fill in the {columns} of {output}, then {typed('tell', shlex.quote(output))}")
+
+
+def _to_fill(study: Study) -> str:
+    """Return which columns of a file by arm are to be filled in."""
+    first, *others, last = blank_columns(study.state)
+    either = f", or {' and '.join(others)}," if others else ""
+    return f"columns {first}{either} and {last} (blank: as times)"
 
 
 def _say_troubles(study: Study, before: int) -> None:

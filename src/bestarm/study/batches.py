@@ -37,16 +37,19 @@ def batch_columns(study: Study, batch: Batch) -> dict[str, list[str]]:
 
 
 def arm_columns(study: Study, batch: Batch) -> dict[str, list[str]]:
-    """Return the columns of a batch by arm: how often each is to be pulled, and blanks for what came of it.
-
-    These are successes and trials where rewards are 0 or 1, else mean, sd and n.
-    """
+    """Return the columns of a batch by arm: how often each is to be pulled, and blanks for what came of it."""
     state = study.sync()
-    low, high = state.rewards.law.limits
-    blank = ("successes", "trials") if (low, high) == (0, 1) else ("mean", "sd", "n")
     own = _own(state, batch.arms, {*OURS, *SUMS, *TIMES})
     columns = {"arm": [*batch.arms], **own, "times": [*map(str, batch.times)]}
-    return columns | {name: [""] * len(batch.arms) for name in blank}
+    return columns | {name: [""] * len(batch.arms) for name in blank_columns(state)}
+
+
+def blank_columns(state: StudyState) -> tuple[str, ...]:
+    """Return the columns that say what came of several rewards, whichever the law can have."""
+    law = state.rewards.law
+    if law.limits == (0, 1):
+        return "successes", "trials"
+    return ("mean", "n") if law.counts_suffice else ("successes", "mean", "sd", "n")
 
 
 def _own(state: StudyState, arms: Iterable[str], taken: Iterable[str]) -> dict[str, list[str]]:

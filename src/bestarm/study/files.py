@@ -12,6 +12,7 @@ from bestarm.errors import SHOWN, ArmsError, InputError, listed
 from bestarm.study import contents, results
 from bestarm.study.batches import batch_bytes, spreadsheet_note, write_batch
 from bestarm.study.beyond import Pending
+from bestarm.study.candidates import id_column
 from bestarm.study.contents import Content
 from bestarm.study.corrections import label, outliers
 from bestarm.study.counts import Counts
@@ -132,7 +133,7 @@ def import_file(study: Study, data: bytes, name: str, *, source: str = "import",
 
 
 def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
-    rows, found = read_rows(data, way.name, way.key)
+    rows, found = read_rows(data, way.name, way.key, id_column(study.state))
     return _taken(study, rows, found, hashlib.sha256(data).hexdigest()[:16], way, source)
 
 
@@ -143,7 +144,7 @@ def tell_frame(study: Study, frame: Any, source: str | None = None, correct: boo
     except ArmsError as error:
         what = "a batch, a trial, a trial id, a mapping from ids to values, a data frame or a list of dicts"
         raise InputError(f"{what} is expected; given {shorten(frame)} ({error})") from error
-    rows, found = rows_of(grid)
+    rows, found = rows_of(grid, ids=id_column(study.state))
     digest = hashlib.sha256(repr((grid.header, grid.columns)).encode(errors="surrogatepass")).hexdigest()[:16]
     way = Way("the frame", correct=correct, as_=f"frame {digest}", why=why)
     return _taken(study, rows, found, digest, way, source or "a frame")

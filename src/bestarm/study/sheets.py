@@ -73,17 +73,22 @@ class Row:
         return next((one for one in there if one[0].lower() not in MISSING), ("", TIMES[0]))
 
 
-def read_rows(data: bytes, name: str, key: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
+def read_rows(
+    data: bytes, name: str, key: str | None = None, ids: str | None = None
+) -> tuple[list[Row], tuple[str, ...]]:
     """Return the rows of a file that say something, and what was found in reading it; columns may come in any order.
 
-    The format goes by the suffix of `name`. `key` is the column that names rows without a trial, `id` if none is named.
+    The format goes by the suffix of `name`. `key` is the column that names rows without a trial, `id` if none is named;
+    `ids` is what the table of arms calls the column `arm`.
     """
-    return rows_of(read_grid(io.BytesIO(data), name, Path(name).suffix.lower(), "result"), key)
+    return rows_of(read_grid(io.BytesIO(data), name, Path(name).suffix.lower(), "result"), key, ids)
 
 
-def rows_of(grid: Grid, key: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
+def rows_of(grid: Grid, key: str | None = None, ids: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
     """Return the rows of results in a grid that say something, and its notes."""
     header = [cell.lower() for cell in grid.header]
+    if ids is not None and not {"arm", "trial"} & {*header}:
+        header = ["arm" if cell == ids.strip().lower() else cell for cell in header]
     there = {*header}
     summed = bool("reward" not in there and "arm" in there and {"successes", "mean"} & there and {*TIMES} & there)
     if not summed and not ("reward" in there and {"trial", "arm", "well"} & there):
