@@ -69,7 +69,7 @@ class Sum(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counts:
+class Sums:
     """What a file says of its arms now, beside what it gave."""
 
     name: str
@@ -98,7 +98,7 @@ class Counts:
         return len(self.changed) + len(self.gone) + len(self.back)
 
     @classmethod
-    def of(cls, state: StudyState, name: str, given: Iterable[tuple[int, Record]], cumulative: bool) -> "Counts":
+    def of(cls, state: StudyState, name: str, given: Iterable[tuple[int, Record]], cumulative: bool) -> "Sums":
         """Compare a file with what it gave; `cumulative`: what it has more of an arm came since."""
         says: dict[int, Sum] = {}
         for arm, one in given:

@@ -15,7 +15,7 @@ from bestarm.study.beyond import Pending
 from bestarm.study.candidates import id_column
 from bestarm.study.contents import Content
 from bestarm.study.corrections import label, outliers
-from bestarm.study.counts import Counts
+from bestarm.study.counts import Sums
 from bestarm.study.entries import Entries
 from bestarm.study.results import Difference
 from bestarm.study.rounds import as_ranges
@@ -109,7 +109,7 @@ class Parcel:
 
     entries: Entries
     given: list[Record]  # results of trials and keys
-    content: Content | Counts | None  # of rows that name only an arm
+    content: Content | Sums | None  # of rows that name only an arm
     pending: Pending
     records: list[Record]
     amended: int  # rewards that are said otherwise, or restored
@@ -175,9 +175,9 @@ def _parcel(state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parce
         lines = [f"{way.name}, {each} {line}, {what}" for line, what in entries.problems]
         raise InputError("\n".join([*listed(lines), "nothing of the file was kept"]))
     given = as_told(state, entries.results)
-    content: Content | Counts | None = None
+    content: Content | Sums | None = None
     if entries.sums:
-        content = Counts.of(state, way.file, entries.sums, way.cumulative)
+        content = Sums.of(state, way.file, entries.sums, way.cumulative)
     elif entries.arms:
         content = contents.content_of(state, way.file, entries.arms, old)
     if content is not None and content.known and not way.correct:
@@ -255,7 +255,7 @@ def _denied(state: StudyState, entries: Entries) -> list[Difference]:
     return found
 
 
-def _agree(state: StudyState, way: Way, content: Content | Counts | None, found: Sequence[Difference]) -> None:
+def _agree(state: StudyState, way: Way, content: Content | Sums | None, found: Sequence[Difference]) -> None:
     """Refuse what contradicts the log."""
     said = "--correct lets the file hold"
     if content is not None and not content.first and (content.contradicts or not way.cumulative):
@@ -291,7 +291,7 @@ def _notes(state: StudyState, parcel: Parcel, way: Way) -> list[str]:
     ]
 
 
-def _twin(state: StudyState, content: Content | Counts | None) -> list[str]:
+def _twin(state: StudyState, content: Content | Sums | None) -> list[str]:
     """Return a note where another file said the same: its results count twice now."""
     if content is None or not content.new:
         return []
