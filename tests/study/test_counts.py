@@ -44,7 +44,7 @@ def logistic(**more):
 @FEW
 @given(days=counts, asked=st.integers(1, 40))
 def test_increments_add_up_and_totals_so_far_say_the_same(days, asked):
-    parts, totals, at_once = logistic(), logistic(), logistic()
+    parts, totals, at_once = (begin("abc") for _ in range(3))
     so_far = {}
     for study in (parts, totals, at_once):
         study.ask(asked)
@@ -291,3 +291,26 @@ def test_counts_of_which_nobody_heard_whether_they_were_written_count_once():
         assert study.sync().total == before + n
     study.tell(arm="a", successes=1, n=40)
     assert study.sync().counts[0] == 84
+
+
+class Raced(Memory):
+    """A storage in which somebody else is faster, once."""
+
+    faster = None
+
+    def append(self, name, records, after=None):
+        first, self.faster = self.faster, None
+        if first is not None:
+            first()
+        return super().append(name, records, after)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_two_who_tell_an_arm_at_once_answer_other_trials(n):
+    storage = Raced()
+    study = begin("abc", 5000, "gse-log", storage=storage)
+    study.ask(30)
+    other = load_study("s", storage)
+    storage.faster = lambda: other.tell(arm="a", successes=0, n=n)
+    assert study.tell(arm="a", successes=n, n=n) == n
+    assert (study.sync().counts[0], study.state.sums[0], len(study.pending())) == (2 * n, n, 30 - 2 * n)

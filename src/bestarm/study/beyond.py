@@ -51,7 +51,7 @@ class Pending:
             )
         self.answered, self.beyond = self.answered + len(mine), self.beyond + more
         one = {**(naming(mine) if mine else {"id": id}), "arm": arm, **said}
-        if n > 1 or more:
+        if "n" in said or more:
             one["beyond"] = more
         return {**one, **self._priced(arm, len(mine), more)}
 

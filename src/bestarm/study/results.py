@@ -227,14 +227,15 @@ def alone(records: Iterable[Record]) -> bool:
     """Return whether records hold only for the state they were made for.
 
     Results of single trials hold in any: the first that is told counts. A sum cannot be taken apart, nor can a file
-    that says only which arms its results are of; and what takes a price rests on what is left of the budget.
+    that says only which arms its results are of; which trials answer for an arm depends on those that are out; and what
+    takes a price rests on what is left of the budget.
     """
     return not all(
         record["kind"] == "fail"
         or (
             record["kind"] == "tell"
             and "file" not in record
-            and not any("trials" in one or "cost" in one for one in record["results"])
+            and not any({"trials", "cost", "beyond"} & {*one} for one in record["results"])
         )
         for record in records
     )
