@@ -244,6 +244,10 @@ class WholePolicy(Policy[S], Protocol[S]):
         """Return how a run stands."""
         ...
 
+    def observe(self, state: S, pulls: Pulls, totals: Totals) -> S:
+        """Return the state after rewards beyond what was asked, which take nothing of the budget it plans with."""
+        ...
+
     def in_rounds(self, n: int) -> Policy[Any] | None:
         """Return the policy planned for `n` rounds; None where it has stages or single pulls of its own."""
         ...
@@ -275,6 +279,9 @@ class _Defaults:
 
     def describe(self, state: Any) -> Standing:
         return Standing()
+
+    def observe(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
+        return state
 
     def in_rounds(self, n: int) -> None:
         return None
@@ -313,7 +320,7 @@ class _Completed:
 
 
 METHODS = ("start", "ask", "tell", "recommend")
-ASKED = ("model", "flexible", "describe", "in_rounds", "in_batches", "sees", "altered")
+ASKED = ("model", "flexible", "describe", "observe", "in_rounds", "in_batches", "sees", "altered")
 
 
 def policy_of(value: Any) -> WholePolicy[Any]:

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 import bestarm as ba
-from bestarm.errors import BestArmWarning
 from tests.cli.commands import fine, refused, rows
 
 BUFFERS = ["Tris", "HEPES", "Phosphat"]
@@ -179,8 +178,8 @@ def test_a_frame_of_a_batch_has_the_columns_of_its_arms_and_comes_back(tmp_path)
     rows = study.trials_frame()
     assert str(rows["time"].dtype).startswith("datetime64")
     assert rows["value"].tolist()[1] == 3.0
-    with pytest.warns(BestArmWarning, match="names no trial"):
-        assert study.tell([{"arm": batch.arms[0], "reward": 1.0}]) == 1
+    assert study.tell([{"arm": batch.arms[0], "reward": 1.0}]) == 1  # the trial that is out
+    assert [trial.arm for trial in study.pending()] == [batch.trials[2].arm]
     assert study.tell([{"arm": batch.arms[0], "reward": 1.0}]) == 0  # the same frame
     assert study.tell(pd.DataFrame({"arm": ["ad09"], "reward": [1.0]})) == 1
 

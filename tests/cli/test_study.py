@@ -210,7 +210,7 @@ BAD = {
         "trial,reward\nT0001,1\nT0001,2\n",
         "line 3, column 'trial': T0001 stands in line 2 already; --readings mean",
     ),
-    "no header": ("T0001,1\n", "line 1: columns 'trial' (or 'arm') and 'reward' are expected; found 'T0001, 1'"),
+    "no header": ("T0001,1\n", "'sd' and 'n'; found 'T0001, 1'"),
     "no reward": ("trial,value\nT0001,1\n", "columns 'trial' (or 'arm') and 'reward' are expected"),
     "two rewards": ("trial,reward,reward\nT0001,1,2\n", "line 1: there are 2 columns 'reward'"),
     "nothing": ("", "line 1: columns"),

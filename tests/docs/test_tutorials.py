@@ -21,7 +21,8 @@ DOCS = ROOT / "docs"
 TOLD = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PYTHON = ("tables.md", "tutorials/clicks.md", "tutorials/noisy_function.md", "workers.md", "keeping.md",
           "putting-right.md", "extending.md")  # fmt: skip
-SHELL = ("putting-right.md", "spreadsheets.md", "keeping.md", "workers.md", "tables.md", "benchmarks.md")
+SHELL = ("putting-right.md", "spreadsheets.md", "tutorials/clicks.md", "keeping.md", "workers.md", "tables.md",
+         "benchmarks.md")  # fmt: skip
 TYPED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("**/*.md"))]
 
 

@@ -197,7 +197,9 @@ def test_what_is_imported_names_arms_and_costs_nothing():
         study, file("trial,arm,reward", "T1,a,1"), "column 'trial': a trial is told, not imported", tell=import_file
     )
     refused(study, file("arm,reward", ",1"), "column 'arm': an arm is expected", tell=import_file)
-    refused(study, by_arm([("a", 3.0)]), "this study takes no extra results", name="y.csv")
+    refused(study, by_arm([("c", 3.0)]), "this study takes no extra results", name="y.csv")
+    refused(study, by_arm([("a", 3.0), ("a", 4.0)]), "arm 'a': 0 of its trials .* takes no extra", name="y.csv")
+    assert tell_file(study, by_arm([("a", 3.0)]), "y.csv").answered == 1
 
 
 def test_values_that_the_model_cannot_have_are_refused():
@@ -223,12 +225,12 @@ def test_a_value_far_outside_what_is_known_is_kept_with_the_command_to_undo_it()
     assert extra[0].endswith("bestarm exclude 'file:my file.csv:a:1' --why ...")
 
 
-def test_results_by_arm_of_which_trials_are_out_are_noted():
+def test_results_with_keys_of_arms_of_which_trials_are_out_are_noted():
     study = begin()
     study.ask(2)
-    (note,) = tell_file(study, by_arm([("a", 1.0), ("b", 1.0), ("c", 1.0)]), "x.csv").notes
-    assert note.startswith("2 results name no trial, though trials of the same arms are out")
-    assert import_file(study, by_arm([("a", 1.0)]), "y.csv").notes == ()
+    (note,) = tell_file(study, file("id,arm,reward", "k,a,1", "l,b,1", "m,c,1"), "x.csv").notes
+    assert note.startswith("2 results have keys and no trial, though trials of the same arms are out")
+    assert tell_file(study, by_arm([("a", 1.0)]), "y.csv").notes == ()
 
 
 class Raced(Memory):

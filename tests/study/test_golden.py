@@ -140,6 +140,18 @@ def test_every_kind_and_place_of_version_2_is_read(tmp_path: Path) -> None:
     assert state.files["old.csv"].ids == ("mine-1", "mine-2")
 
 
+def test_what_counts_say_and_where_plates_have_their_trials_is_read(tmp_path: Path) -> None:
+    state = newest("counts", tmp_path).state
+    assert (state.counts, state.sums) == ([5.0, 2.0, 4.0], [3.0, 1.0, 2.0])
+    assert (state.used, state.open_trials()) == (13.0, [5, 6, 7, 8, 9, 10, 11])
+    assert [state.ids[state.arm_of(trial)] for trial in range(1, 12)] == list("abcabcabcac")
+    assert [state.wells[trial] for trial in (1, 2, 6, 7, 11)] == ["B2", "A1", "B1", "A1", "B1"]
+    assert [state.plates[trial] for trial in (1, 6, 7, 11)] == [1, 1, 2, 2]
+    assert (state.plate, state.options["plate"]) == (2, [2, 3])
+    assert state.files["clicks.csv"].ids == (1, 2)
+    assert state.heard == {1: [1, "file:clicks.csv:c:1", "more-1"]}
+
+
 def test_every_kind_is_in_the_golden_log_of_version_2() -> None:
     from bestarm.study.kinds import FIRST, LATER
 

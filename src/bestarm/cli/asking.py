@@ -25,11 +25,14 @@ from bestarm.cli.options import (
     typed,
 )  # fmt: skip
 from bestarm.study import Batch, Study
+from bestarm.study.batches import batch_bytes, blank_columns, is_workbook, spreadsheet_note
+from bestarm.study.beyond import EXTRAS
 from bestarm.study.corrections import label
-from bestarm.study.files import Contradiction, Received, batch_bytes, import_file, spreadsheet_note, tell_file
+from bestarm.study.files import Contradiction, Received, import_file, tell_file
 from bestarm.study.naming import locate
 from bestarm.study.results import Difference, failing
 from bestarm.study.trials import id_of
+from bestarm.study.workbooks import openpyxl
 
 OF_RESULTS = options(
     click.argument("results_file", metavar="RESULTS.csv"),
@@ -48,16 +51,23 @@ OF_RESULTS = options(
     "-n", "count", type=click.IntRange(min=1), help="Trials to ask for; the study's batch or stage otherwise."
 )
 @click.option("--pending", is_flag=True, help="Write the trials that are out and not yet answered; ask for nothing.")
-@click.option("-o", "--output", default="-", metavar="BATCH.csv", help="File to write; - is stdout.")
+@click.option("--by", type=click.Choice(["trial", "arm"]), default="trial", help="A row for each trial, or each arm.")
+@click.option("-o", "--output", default="-", metavar="BATCH.csv|.xlsx", help="File to write; - is stdout.")
 @click.option("--overwrite", is_flag=True, help="Replace the file if there is one.")
 @click.option("--source", metavar="NAME", help="Who asks, kept in the log.")
 @of_study
-def ask(study: Study, count: int | None, pending: bool, output: str, overwrite: bool, source: str | None) -> None:
+def ask(
+    study: Study, count: int | None, pending: bool, by: str, output: str, overwrite: bool, source: str | None
+) -> None:
     """Say what to measure next: `bestarm ask -o plate1.csv`.
 
     The file has a row for each trial, with an empty column `reward` to fill in. It can be edited by any spreadsheet;
-    `bestarm tell plate1.csv` takes it back in.
+    `bestarm tell plate1.csv` takes it back in. A name ending in .xlsx makes it a workbook. With --by arm it has a row
+    for each arm: how many `times` to pull it, and columns for what that came to. A plate has its rows in the order of
+    wells; the study's seed draws which trial is in which.
     """
+    if is_workbook(output):
+        openpyxl()  # before trials are handed out
     if pending and count is not None:
         raise click.UsageError("--pending writes all trials that are out: it goes without -n")
     go_on = "ask --pending writes the trials that are out"
@@ -70,17 +80,28 @@ def ask(study: Study, count: int | None, pending: bool, output: str, overwrite: 
             return
         where = "FILE" if output == "-" else output
         otherwise = f"; its {len(batch)} trials stay out: `bestarm ask --pending -o {where}` writes them again"
-        file.write(batch_bytes(study, batch), otherwise)
-    _say_asked(study, batch, output)
+        file.write(batch_bytes(study, batch, output, by == "arm"), otherwise)
+    drawn = study.state.plates.get(locate(study.state, batch.trials[0]))
+    if drawn and not pending:
+        say(f"plate {drawn}: the study's seed, {study.state.seed}, drew which trial is in which well")
+    _say_asked(study, batch, output, by)
 
 
-def _say_asked(study: Study, batch: Batch, output: str) -> None:
-    note = spreadsheet_note(study, batch)
+def _say_asked(study: Study, batch: Batch, output: str, by: str) -> None:
+    note = None if is_workbook(output) else spreadsheet_note(study, batch)
     say(*([] if note is None else [note]))
     out = counted(len(study.state.open_trials()), "trial")
     say(f"{counted(len(batch), 'trial')} of {counted(len(batch.arms), 'arm')}; {spent(study)}, {out} out")
     if output != "-":
-        say(f"next: fill in the column reward of {output}, then {typed('tell', shlex.quote(output))}")
+        columns = _to_fill(study) if by == "arm" else "column reward"
+        say(f"next: fill in the {columns} of {output}, then {typed('tell', shlex.quote(output))}")
+
+
+def _to_fill(study: Study) -> str:
+    """Return which columns of a file by arm are to be filled in."""
+    first, *others, last = blank_columns(study.state)
+    either = f", or {' and '.join(others)}," if others else ""
+    return f"columns {first}{either} and {last} (blank: as times)"
 
 
 def _say_troubles(study: Study, before: int) -> None:
@@ -106,14 +127,23 @@ def _say_why_nothing(study: Study, pending: bool) -> None:
 
 @main.command()
 @OF_RESULTS
+@click.option(
+    "--extras",
+    type=click.Choice(EXTRAS),
+    default="free",
+    help="Results beyond the trials that are out: they cost nothing, or take their price from the budget.",
+)
+@click.option("--plate", metavar="NUMBER", help="Which plate the wells of the file are of, where no column says so.")
 @FORMAT
 @of_study
 def tell(study: Study, results_file: str, style: str, **how: Any) -> None:
     """Take results in, the file of `ask` with rewards filled in: `bestarm tell plate1_measured.csv`.
 
-    Columns `trial` and `reward`, or `arm` and `reward` for results nobody asked for; a blank reward is not yet
-    measured; `failed` with a reason for trials that went wrong; any other columns are passed over. The same result
-    twice counts once. A file that contradicts the log is shown as a table of differences, and nothing of it is kept.
+    Columns `trial` and `reward`, or `plate`, `well` and `reward`; a blank reward is not yet measured; `failed` with a
+    reason for trials that went wrong; any other columns are passed over. Rows that name only an `arm` answer its oldest
+    trials that are out, with a `reward` each, or with `successes` and `trials`, or with `mean`, `sd` and `n`. The same
+    result twice counts once. A file that contradicts the log is shown as a table of differences, and nothing of it is
+    kept.
     """
     _take(study, tell_file, results_file, style, how)
 
@@ -148,12 +178,26 @@ def _take(study: Study, take: Callable[..., Received], path: str, style: str, ho
     say(
         f"{got.new} new, {got.known} known already, {got.corrected} corrected, {got.blank} blank, {got.failed} failed"
     )  # fmt: skip
+    _say_beyond(got, study)
     say_undo(study, before)
     out = len(study.pending())
     if study.finished:
         say(f"the study is over: {spent(study)}; next: {typed('best')}")
     else:
         say(f"{counted(out, 'trial')} out" + ("" if out else f"; next: {typed('ask')}"))
+
+
+def _say_beyond(got: Received, study: Study) -> None:
+    """Say how many results without a trial answered one, and how many go beyond and what they cost."""
+    if not got.answered + got.beyond:
+        return
+    said = f"by arm: {got.answered} answer trials that were out, {got.beyond} go beyond them"
+    if got.cost:
+        said += f" and take {got.cost:.10g} from the budget"
+        said += ", all that was left" if study.state.left < 1 else ""
+    elif got.beyond:
+        said += " and cost nothing (--extras spend takes them from the budget)"
+    say(said)
 
 
 def _difference(one: Difference, style: str) -> dict[str, Any]:

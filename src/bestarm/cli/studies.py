@@ -2,6 +2,7 @@
 
 import shlex
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -20,7 +21,8 @@ from bestarm.study.successor import create_from
 from bestarm.tables.arms import Arms
 
 SETTINGS = (
-    "budget", "policy", "model", "direction", "noise_variance", "seed", "batch", "rounds", "refund", "extra", "unit"
+    "budget", "policy", "model", "direction", "noise_variance", "seed", "batch", "plate", "rounds", "refund", "extra",
+    "unit",
 )  # fmt: skip
 
 
@@ -32,6 +34,9 @@ SETTINGS = (
 @click.option("--by-reference", is_flag=True, help="Keep the place of a large table in the log, not a copy of it.")
 @click.option("--budget", type=float, help="Pulls to spend, or money with --cost; never more.")
 @click.option("--batch", type=click.IntRange(min=1), help="Trials handed out at once, such as a plate of 96.")
+@click.option(
+    "--plate", metavar="WELLS", help="Trials are asked by plates: of 96 wells, 24, 384 ..., or ROWSxCOLUMNS of them."
+)
 @click.option("--rounds", type=click.IntRange(min=1), help="How often to wait for results; for the policy auto.")
 @click.option(
     "--policy",
@@ -72,7 +77,8 @@ def create(
         for package in sorted(set(state.allow) - plugins.importable()):
             which += ["--allow", package]
         said = f"study {name!r}: {policy}, budget {state.budget:.10g}, seed {state.seed}"
-        say(f"{said}; next: {typed('ask', '-o', 'batch1.csv', *which)}")
+        first = "batch1.csv" if not state.options["plate"] else "plate1.xlsx" if find_spec("openpyxl") else "plate1.csv"
+        say(f"{said}; next: {typed('ask', '-o', first, *which)}")
 
 
 def _fresh(name: str, place: Storage, asked: dict[str, Any]) -> Study:

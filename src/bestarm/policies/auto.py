@@ -128,6 +128,12 @@ class ByEvidence:
         times = np.astype(pulls.times[..., 0], totals.sums.dtype)
         return replace(state, opinion=opinion.after(place, times, totals.sums[..., 0]))
 
+    def observe(self, state: AutoState, pulls: Pulls, totals: Totals) -> AutoState:
+        """Return the state that knows more rewards, and has thought over what it had an opinion on."""
+        state = replace(state, known=state.known + tally(pulls, totals, state.problem.arms))
+        thought = state.opinion is not None
+        return replace(state, opinion=self._opinion(state, state.made, self.exploring)) if thought else state
+
     def recommend(self, state: AutoState) -> Array:
         """Return argmax_i min_j P(f_i > f_j), the arm no other is likely to beat."""
         if state.spent == 0:
@@ -244,6 +250,10 @@ class Auto(ByEvidence):
 
     def tell(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
         return self._player(state.problem).tell(state, pulls, totals)
+
+    def observe(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
+        beyond = state.problem.arms > self.most
+        return policy_of(self.beyond).observe(state, pulls, totals) if beyond else super().observe(state, pulls, totals)
 
     def recommend(self, state: Any) -> Array:
         return self._player(state.problem).recommend(state)

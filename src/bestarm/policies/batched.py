@@ -57,6 +57,10 @@ class Batched:
         known = state.known + tally(pulls, totals, state.problem.arms)
         return replace(state, inner=self.policy.tell(state.inner, pulls, totals), known=known)
 
+    def observe(self, state: BatchedState, pulls: Pulls, totals: Totals) -> BatchedState:
+        known = state.known + tally(pulls, totals, state.problem.arms)
+        return replace(state, inner=policy_of(self.policy).observe(state.inner, pulls, totals), known=known)
+
     def recommend(self, state: BatchedState) -> Array:
         return self.policy.recommend(state.inner)
 

@@ -24,6 +24,9 @@ class Embedded:
     def tell(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
         return self.policy.tell(state, pulls, totals)
 
+    def observe(self, state: Any, pulls: Pulls, totals: Totals) -> Any:
+        return policy_of(self.policy).observe(state, pulls, totals)
+
     def recommend(self, state: Any) -> Array:
         return self.policy.recommend(state)
 

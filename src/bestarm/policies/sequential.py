@@ -269,8 +269,11 @@ class Sequential:
         return Pulls(arms, np.ones_like(arms))
 
     def tell(self, state: SequentialState, pulls: Pulls, totals: Totals) -> SequentialState:
-        posterior = state.posterior.after(pulls, totals)
-        after = SequentialState(state.problem, posterior, state.spent + pulls.total, state.memory)
+        return self.observe(replace(state, spent=state.spent + pulls.total), pulls, totals)
+
+    def observe(self, state: SequentialState, pulls: Pulls, totals: Totals) -> SequentialState:
+        """Return the state with rewards in its posterior, none of them spent."""
+        after = replace(state, posterior=state.posterior.after(pulls, totals))
         memory = self.rule.learn(after)
         return after if memory is state.memory else replace(after, memory=memory)
 

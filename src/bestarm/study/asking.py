@@ -7,6 +7,7 @@ from typing import Any
 
 from bestarm.errors import InputError
 from bestarm.numbers import whole
+from bestarm.study import plates
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.plans import size_of
 from bestarm.study.rounds import StudyRound, spread
@@ -21,7 +22,8 @@ def records(driver: Driver, state: StudyState, n: int | None, more: Record) -> l
 
     None where all trials of the round are out, or nothing is left to ask.
     """
-    most = n or state.options["batch"]
+    most, plate = n or state.options["batch"], state.options["plate"]
+    most = min(most, plate[0] * plate[1]) if plate and most else most
     if state.over:
         return []
     if state.round is not None:
@@ -44,6 +46,8 @@ def records(driver: Driver, state: StudyState, n: int | None, more: Record) -> l
         stuck = start < length and not state.open_trials()
         return [{"kind": "close", "round": state.round.number}] if stuck else []
     wells = {"wells": more["wells"][:count]} if "wells" in more else {}
+    if plate and not wells and "runner" not in more:
+        wells = {"wells": plates.drawn(state, count), "plate": state.plate + 1}
     return [{**taken, "start": start, "first": state.handed + 1, "count": count, **more, **wells}]
 
 

@@ -49,7 +49,7 @@ def options_of(state: StudyState) -> dict[str, Any]:
     """Return the options of `Arms.from_frame` that made the arms of a study, as far as these tell."""
     columns, intercept = _encoding(state).columns, _encoding(state).intercept
     return {
-        "id": _id_column(state), "cost": _cost_column(state), "features": [one.name for one in columns],
+        "id": id_column(state), "cost": _cost_column(state), "features": [one.name for one in columns],
         "categorical": [one.name for one in columns if one.levels], "intercept": intercept,
         "scale": _scale(columns, _table(state)), "missing": _missing(columns),
         "logs": [one.name for one in columns if one.log],
@@ -61,7 +61,7 @@ def more_arms(state: StudyState, path: str | Path, id: str | None = None, cost: 
     whole(state)
     encoding = _encoding(state)
     texts = [one.name for one in encoding.columns if one.levels]
-    sheet = read_file(path, {id or _id_column(state), *texts})
+    sheet = read_file(path, {id or id_column(state), *texts})
     sheet.known(one.name for one in encoding.columns)
     rows = len(next(iter(sheet.columns.values())))
     parts = together((one.encode, sheet) for one in encoding.columns)
@@ -77,7 +77,7 @@ def more_arms(state: StudyState, path: str | Path, id: str | None = None, cost: 
 
 def _new_ids(state: StudyState, sheet: Sheet, id: str | None, rows: int) -> tuple[str, ...]:
     """Return the ids of more arms: a column's cells, or, where rows are numbered, the numbers that come next."""
-    column = id or _id_column(state)
+    column = id or id_column(state)
     if column is not None:
         return tuple(sheet.columns[sheet.known([column])[0]])
     first = state.first["arms"]["ids"]
@@ -105,7 +105,8 @@ def _encoding(state: StudyState) -> Encoding:
     return Encoding.from_dict(state.first["arms"]["encoding"])
 
 
-def _id_column(state: StudyState) -> str | None:
+def id_column(state: StudyState) -> str | None:
+    """Return the column of the study's table that has its arms' ids, None where none has."""
     return _column(state, lambda cells: cells == state.first["arms"]["ids"])
 
 

@@ -6,10 +6,10 @@ matter. A file that gave [1, 2] of an arm and says [1, 3] has changed one result
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bestarm.study.corrections import restated
+from bestarm.study.corrections import among, restated
 from bestarm.study.results import Difference
 from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
@@ -40,6 +40,42 @@ class Content:
         """Whether something that the file gave is not there any more."""
         return bool(self.changed or self.gone)
 
+    @property
+    def corrected(self) -> int:
+        """How many of the rewards that the file says are corrections."""
+        return len(self.changed) + len(self.back)
+
+    @property
+    def corrections(self) -> int:
+        """How many results are put right."""
+        return len(self.changed) + len(self.back) + len(self.gone)
+
+    def records(self, state: StudyState, why: str, result: Callable[[int, Record, str], Record]) -> list[Record]:
+        """Return the records by which a file's results are what it says now; `result` says what a new one is of."""
+        told: list[Record] = []
+        if self.new or self.changed or self.gone or self.back:
+            file = {"name": self.name, "digest": self.digest}
+            new = [result(one["arm"], {"value": one["value"]}, one["id"]) for one in _named(state, self)]
+            told = [{"kind": "tell", "results": new, "file": file}]
+        if self.changed:
+            told.append({"kind": "amend", "results": [restated(one, value) for one, value in self.changed]})
+        if self.gone:
+            because = reason(self.name) + (f": {why}" if why else "")
+            told.append({"kind": "exclude", **among(self.gone), "why": because})
+        if self.back:
+            told.append({"kind": "restore", **among(self.back)})
+        return told
+
+    def differences(self, state: StudyState, additions: bool) -> list[Difference]:
+        """Return how a file differs from what it gave; with `additions` also what is new."""
+        ids = state.ids
+        found = [Difference(one.name, ids[one.arm], one.sum, value) for one, value in self.changed]
+        found += [Difference(one.name, ids[one.arm], one.sum, None) for one in self.gone]
+        if additions:
+            found += [Difference(one.name, ids[one.arm], None, one.sum) for one in self.back]
+            found += [Difference(one["id"], ids[one["arm"]], None, one["value"]) for one in _named(state, self)]
+        return found
+
 
 def content_of(state: StudyState, name: str, values: Values, old: str) -> Content:
     """Return what the file `name` says beside what it gave; `old` is how version 1 named this content."""
@@ -47,7 +83,7 @@ def content_of(state: StudyState, name: str, values: Values, old: str) -> Conten
     told = state.files.get(name)
     same, first = told is not None and told.digest == digest, told is None and not gave
     pools: dict[tuple[int, str], list[Result]] = {}
-    for result in sorted(gave, key=lambda one: _standing(state, one, name))[::-1]:
+    for result in sorted(gave, key=lambda one: standing(state, one, name))[::-1]:
         pools.setdefault((result.arm, _written(result.sum)), []).append(result)
     matched, left = [], list[tuple[int, float]]()
     for arm, value in sorted(values):
@@ -60,8 +96,8 @@ def content_of(state: StudyState, name: str, values: Values, old: str) -> Conten
         (one for pool in pools.values() for one in pool if not one.excluded), key=lambda one: (one.arm, one.sum)
     )
     changed, gone, new = _paired(over, left)
-    back = [one for one in matched if _standing(state, one, name) == GONE]
-    silent = [one for one in matched if _standing(state, one, name) == EXCLUDED]
+    back = [one for one in matched if standing(state, one, name) == GONE]
+    silent = [one for one in matched if standing(state, one, name) == EXCLUDED]
     return Content(name, values, digest, same, first, changed, gone, back, silent, new)
 
 
@@ -80,10 +116,15 @@ def _paired(over: Sequence[Result], left: Values) -> tuple[list[tuple[Result, fl
     return changed, gone, [(arm, value) for arm, mine in values.items() for value in reversed(mine)]
 
 
+def told_by(state: StudyState, name: str) -> list[Result]:
+    """Return what a file gave."""
+    ids = dict.fromkeys(state.files[name].ids if name in state.files else ())
+    return [state.results[id] for id in ids]
+
+
 def _given(state: StudyState, name: str, old: str) -> list[Result]:
     """Return what a file gave; version 1 kept no names of files but as sources, and lines of contents as ids."""
-    ids = dict.fromkeys(state.files[name].ids if name in state.files else ())
-    given = [state.results[id] for id in ids]
+    given = told_by(state, name)
     if state.first["version"] > 1:
         return given
     return given + [
@@ -93,7 +134,7 @@ def _given(state: StudyState, name: str, old: str) -> list[Result]:
     ]
 
 
-def _standing(state: StudyState, result: Result, name: str) -> int:
+def standing(state: StudyState, result: Result, name: str) -> int:
     """Return whether a result counts, is excluded, or is excluded since the file did not have it any more."""
     if not result.excluded:
         return ACTIVE
@@ -114,22 +155,6 @@ def digest_of(state: StudyState, values: Values) -> str:
 
 def _written(value: float) -> str:
     return f"{value + 0.0:.12g}"  # spreadsheets keep 15 digits; -0 is 0
-
-
-def records(state: StudyState, content: Content, why: str = "") -> list[Record]:
-    """Return the records by which a file's results are what it says now."""
-    told: list[Record] = []
-    if content.new or content.changed or content.gone or content.back:
-        file = {"name": content.name, "digest": content.digest}
-        told = [{"kind": "tell", "results": _named(state, content), "file": file}]
-    if content.changed:
-        told.append({"kind": "amend", "results": [restated(one, value) for one, value in content.changed]})
-    if content.gone:
-        because = reason(content.name) + (f": {why}" if why else "")
-        told.append({"kind": "exclude", "ids": [one.name for one in content.gone], "why": because})
-    if content.back:
-        told.append({"kind": "restore", "ids": [one.name for one in content.back]})
-    return told
 
 
 def _named(state: StudyState, content: Content) -> list[Record]:
@@ -156,14 +181,3 @@ def id_in(name: str, arm: str, which: int) -> str:
     if len(id) <= LONGEST:
         return id
     return f"file:{hashlib.sha256(id.encode(errors='surrogatepass')).hexdigest()}"
-
-
-def differences(state: StudyState, content: Content, additions: bool) -> list[Difference]:
-    """Return how a file differs from what it gave; with `additions` also what is new."""
-    ids = state.ids
-    found = [Difference(one.name, ids[one.arm], one.sum, value) for one, value in content.changed]
-    found += [Difference(one.name, ids[one.arm], one.sum, None) for one in content.gone]
-    if additions:
-        found += [Difference(one.name, ids[one.arm], None, one.sum) for one in content.back]
-        found += [Difference(one["id"], ids[one["arm"]], None, one["value"]) for one in _named(state, content)]
-    return found

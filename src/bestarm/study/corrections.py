@@ -59,7 +59,7 @@ def exclude(state: StudyState, results: Sequence[Result], again: bool = False) -
         if extra is not None:
             raise InputError(f"{label(extra.name)} was not asked for, so it cannot be asked again")
     chosen = [one for one in results if not one.excluded]
-    return {"kind": "exclude", **_named(chosen), **({"again": True} if again else {})} if chosen else None
+    return {"kind": "exclude", **among(chosen), **({"again": True} if again else {})} if chosen else None
 
 
 def restore(state: StudyState, results: Sequence[Result]) -> Record | None:
@@ -74,10 +74,12 @@ def restore(state: StudyState, results: Sequence[Result]) -> Record | None:
             f"these results were to be measured again, and what they cost came back: to count them takes {price:g} of "
             f"the budget, and {max(state.budget - state.used, 0):g} is left; raise it first"
         )
-    return {"kind": "restore", **_named(chosen), **({"again": True} if price else {})} if chosen else None
+    return {"kind": "restore", **among(chosen), **({"again": True} if price else {})} if chosen else None
 
 
-def _named(results: Sequence[Result]) -> Record:
+def among(results: Iterable[Result]) -> Record:
+    """Return how a record names results."""
+    results = list(results)
     trials = as_ranges(trial for one in results for trial in one.of)
     ids = [one.name for one in results if not one.of]
     return ({"trials": trials} if trials else {}) | ({"ids": ids} if ids else {})

@@ -22,6 +22,7 @@ from bestarm.rewards import Rewards
 from bestarm.study import fold
 from bestarm.study.limits import LARGEST
 from bestarm.study.places import plain, reference
+from bestarm.study.plates import shape_of
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage, open_storage
 from bestarm.study.study import Study
@@ -49,6 +50,7 @@ def create_study(
     noise_variance: float | None = None,
     seed: int | None = None,
     batch: int | None = None,
+    plate: Any = None,
     rounds: int | None = None,
     refund: bool = True,
     extra: bool = True,
@@ -64,16 +66,17 @@ def create_study(
     beside an arm's id. `policy` is a name, a policy, or None for `auto`, which learns how far to trust the features;
     `model` says what rewards are like, by name (linear, logistic, ...), as a model or as a law, and its own policy is
     used then. `batch` is how many trials are asked at once unless `ask` says otherwise; policies of small steps plan so
-    many together. `rounds`, for `auto`, is how often one is willing to wait for results: all of a round is planned
-    together. `refund` asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a
-    study of that name is loaded if it is of the same arms, policy and settings, and what differs is said if not.
+    many together. `plate`, 96, "8x12" or (8, 12), is a batch that fills a plate, each trial in a well that the seed
+    draws. `rounds`, for `auto`, is how often one is willing to wait for results: all of a round is planned together.
+    `refund` asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a study of
+    that name is loaded if it is of the same arms, policy and settings, and what differs is said if not.
     """
     place = _open(storage)
     table, kept = _arms(arms, {**(read or {}), **_options(reading)}, place.folder, labels)
     chosen, rewards_model = _policy(policy, model) if isinstance(table, Arms) else _in_blocks(policy, model, table)
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
     goal, numbers = Goal.of(direction), _settings(table, budget, name, noise_variance, seed)
-    options = {"batch": None if batch is None else whole(batch, "batch", least=1), "rounds": _rounds(chosen, rounds)}
+    options = {**_plates(batch, plate), "rounds": _rounds(chosen, rounds)}
     Rewards(rewards_model, goal)
     started = _start(chosen, table, numbers["budget"], numbers["noise_variance"])
     first = {
@@ -306,6 +309,18 @@ def _rounds(policy: Any, rounds: Any) -> int | None:
     if number is not None and policy_of(policy).in_rounds(number) is None:
         raise InputError(f"rounds are for the policy auto; {policy_name(policy)} has stages or batches of its own")
     return number
+
+
+def _plates(batch: Any, plate: Any) -> Record:
+    """Return how many trials are asked at once, and on what plate, where there are plates."""
+    size = None if batch is None else whole(batch, "batch", least=1)
+    if plate is None:
+        return {"batch": size, "plate": None}
+    shape = shape_of(plate)
+    wells = shape[0] * shape[1]
+    if size is not None and size > wells:
+        raise InputError(f"a batch of {size} does not fit on a plate of {wells} wells")
+    return {"batch": size or wells, "plate": shape}
 
 
 def _agree(study: Study, wanted: Record, mine: Record, seed: int | None) -> None:

@@ -4,22 +4,21 @@ What was asked before stands in the log. The policy's state is made by telling i
 it is not asked again for old rounds, so what it would say today on another machine changes nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from bestarm.core import Problem, Pulls, Standing, Totals, policy_of
+from bestarm.core import Problem, Pulls, Standing, Tally, Totals, policy_of
 from bestarm.errors import BudgetError, InputError
 from bestarm.linalg import tally
 from bestarm.policies.streamed import BigProblem
 from bestarm.study.limits import LARGEST
 from bestarm.study.parts import absence
 from bestarm.study.plans import Plan, affordable, asked_of, begin_of, evenly, paid, planner, question, size_of
-from bestarm.study.rounds import StudyRound
-from bestarm.study.state import StudyState
+from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
 
 EMPTY = 1000  # questions without a pull, after which a policy is taken for stuck
@@ -85,13 +84,14 @@ class Driver:
             rows = study.rows
             whole = Problem(study.features_of(arms), pulls, noise) if rows is None else BigProblem(rows, pulls, noise)
             self.state = self.runner.start(whole)
+            self._observe(extras(study, int(begin["begun"]), arms))
         return self.state is not None
 
     def catch_up(self, study: StudyState, n: int | None = None) -> None:
         """Tell the policy the rounds of this epoch that are over and not told yet; all of them after a correction."""
         assert study.epoch is not None
         begin = study.history[study.epoch].begin
-        after = (study.mark, study.epoch, study.corrected)
+        after = (study.mark, study.epoch, study.corrected, sum(map(len, study.heard.values())))
         if self.after != after:
             self._start(study, study.epoch_arms, begin, n)
             self.after, self.told = after, study.epoch
@@ -99,11 +99,16 @@ class Driver:
         if self.state is None:
             return
         with policy_at_work():
-            for one in study.history[self.told : study.closed]:
-                answer = answers(study, one)
+            for number in range(self.told, study.closed):
+                answer, beyond = answers(study, number)
                 if answer is not None:
                     self.state = self._told(*answer)
+                self._observe(beyond)
                 self.told += 1
+
+    def _observe(self, beyond: "Told") -> None:
+        if beyond is not None:
+            self.state = policy_of(self.runner).observe(self.state, *beyond)
 
     def _told(self, pulls: Pulls, totals: Totals) -> Any:
         """Return the policy's state after an answer; at its end it need not take what was asked again after it."""
@@ -177,20 +182,54 @@ def policy_at_work() -> Iterator[None]:
         raise PolicyFailed(f"{type(error).__name__}: {error}") from error
 
 
-def answers(study: StudyState, one: StudyRound) -> tuple[Pulls, Totals] | None:
-    """Return what answered a round, in the order of arms, turned so that larger is better; None if nothing did."""
-    rows = study.rows is not None  # which are their own places
-    where: Any = study.epoch_arms if rows else {arm: place for place, arm in enumerate(study.epoch_arms)}
+Told: TypeAlias = tuple[Pulls, Totals] | None
+
+
+def extras(study: StudyState, number: int, arms: Sequence[int]) -> Told:
+    """Return what nobody asked for that was told before question `number`, with which a policy starts."""
+    told = [study.results[name] for name in study.heard.get(number, ())]
+    return _asked_and_rest(study, [(one, 0, 1.0) for one in told if not one.of], arms)[1]
+
+
+def answers(study: StudyState, number: int) -> tuple[Told, Told]:
+    """Return what answered a round, and what went beyond it before the next question; None where nothing did.
+
+    Both in the order of arms, turned so that larger is better. An arm that was asked counts as often as that, with the
+    mean of all its rewards; the others are the rest. A trial of several rewards is one pull, and counts as its average.
+    """
     told = []
-    for result in (study.results[name] for name in one.results):
-        if not result.excluded and result.arm in where:
-            asked = len(result.of)  # a trial of several rewards is one pull of the budget: it counts as their average
-            share = 1.0 if result.count == asked else asked / result.count
-            parts = (result.count, result.sum, result.squares, result.scatter)
-            told.append((where[result.arm], *(share * part for part in parts)))
-    if not told:
+    for name in dict.fromkeys([*study.history[number].results, *study.heard.get(number + 1, ())]):
+        result = study.results[name]
+        asked = len(result.of) if result.heard < 0 or result.round == number else 0
+        share = 1.0 if result.heard >= 0 or result.count == asked else asked / result.count
+        told.append((result, asked, share))
+    return _asked_and_rest(study, told, study.epoch_arms)
+
+
+def _asked_and_rest(
+    study: StudyState, told: Iterable[tuple[Result, int, float]], arms: Sequence[int]
+) -> tuple[Told, Told]:
+    """Return shares of results among some arms in two parts: as many as were asked, and the rest."""
+    rows = study.rows is not None  # which are their own places
+    where: Any = arms if rows else {arm: place for place, arm in enumerate(arms)}
+    found = [
+        (where[one.arm], asked, *(share * part for part in (one.count, one.sum, one.squares, one.scatter)))
+        for one, asked, share in told
+        if not one.excluded and one.arm in where
+    ]
+    if not found:
+        return None, None
+    every, times, count, *totals = np.array(found, dtype=np.float64).T
+    places, which = np.unique(every.astype(np.int64), return_inverse=True)
+    known = study.rewards.turned(tally(Pulls(which, count), Totals(*totals), len(places)))
+    part = np.minimum(np.bincount(which, times) / np.rint(known.counts), 1.0)
+    return _part(places, known, part), _part(places, known, 1.0 - part)
+
+
+def _part(arms: Any, known: Tally, part: Any) -> Told:
+    """Return a part of what is known of some arms, without those of which it is nothing."""
+    there = np.rint(part * known.counts) > 0
+    if not there.any():
         return None
-    every, count, *totals = np.array(told, dtype=np.float64).T
-    arms, place = np.unique(every.astype(np.int64), return_inverse=True)
-    known = study.rewards.turned(tally(Pulls(place, count), Totals(*totals), len(arms)))
-    return Pulls(arms, known.counts.astype(np.int64)), Totals(known.sums, known.squares, known.within)
+    some = known.each(lambda of: (part * of)[there])
+    return Pulls(arms[there], np.rint(some.counts).astype(np.int64)), Totals(some.sums, some.squares, some.within)

@@ -3,13 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from bestarm.errors import SHOWN, InputError, UnknownNameError, listed
 from bestarm.study.naming import locate, old_trial
-from bestarm.study.results import usable
+from bestarm.study.plates import trial_in, written
+from bestarm.study.results import together, usable
 from bestarm.study.sheets import Row, number, plain
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
@@ -35,9 +36,11 @@ class Entries:
     key: str | None = None
     readings: str | None = None
     imported: bool = False
+    plate: str = ""  # of rows that say none
     results: list[Record] = field(default_factory=list)  # of trials and of keys
     failures: list[tuple[int, str]] = field(default_factory=list)  # trial, reason
     arms: list[tuple[int, float]] = field(default_factory=list)  # of rows that name nothing else
+    sums: list[tuple[int, Record]] = field(default_factory=list)  # of such rows, several rewards each
     blank: int = 0
     problems: list[tuple[int, str]] = field(default_factory=list)  # line, what is wrong
     said: dict[int | str, list[Reading]] = field(default_factory=dict)
@@ -47,6 +50,7 @@ class Entries:
 
     def take(self, rows: Sequence[Row]) -> None:
         """Sort rows."""
+        rows = [self._placed(row) for row in rows]
         for row in rows:
             try:
                 self._sort(row)
@@ -66,6 +70,21 @@ class Entries:
         taken = [f"arm {cell!r} is taken for {arm!r}" for cell, arm in self.spellings.items()]
         return [*listed(taken), *listed(self.means)]
 
+    @property
+    def count(self) -> int:
+        """How many rewards are said."""
+        return len(self.results) + len(self.arms) + sum(int(one["n"]) for _, one in self.sums)
+
+    def _placed(self, row: Row) -> Row:
+        """Return a row with the trial that is in its well, where it names no other."""
+        if not row.well or row.trial or self.imported or not self.state.wells or not (row.measured or row.has_failed):
+            return row
+        try:
+            return replace(row, trial=id_of(at("well", trial_in, self.state, row.well, row.plate or self.plate)))
+        except InputError as error:
+            self.problems.append((row.line, f"{error}; leave blank what is not to be told"))
+            return replace(row, reward="", failed="", well="")
+
     def _sort(self, row: Row) -> None:
         if self.imported and row.trial:
             raise InputError("column 'trial': a trial is told, not imported")
@@ -76,8 +95,10 @@ class Entries:
                 raise InputError("column 'trial': a trial id is expected of what failed; found nothing")
             trial = self._trial(row)
             self.said.setdefault(trial, []).append(Reading(row, self.state.arm_of(trial), None))
+        elif row.sums:
+            self._summed(row)
         elif row.measured:
-            self._measured(row, number(row))
+            self._measured(row, number(row.reward))
         else:
             self.blank += 1
             if row.trial:
@@ -96,6 +117,21 @@ class Entries:
         """Whether a cell is the id of a trial of an arm."""
         trial = number_of(cell) or 0
         return 0 < trial <= self.state.handed and self.state.ids[self.state.arm_of(trial)].strip() == arm
+
+    def _summed(self, row: Row) -> None:
+        """Take what several rewards of an arm come to; of none it is nothing."""
+        if row.trial or self.key is not None:
+            column = "trial" if row.trial else self.key
+            raise InputError(f"column {column!r}: several rewards are of an arm, and have no name; leave it blank")
+        cell, column = row.count
+        if not cell:
+            raise InputError(f"column {column!r}: how many rewards these are is expected; found nothing")
+        known = {name: number(text, name) for name, text in row.sums.items()}
+        known["n"] = number(cell, column)
+        if known["n"] == known.get("successes") == 0:
+            self.blank += 1
+            return
+        self.sums.append((self._extra_arm(row), together(self.state, known, f"arm {row.arm!r}")))
 
     def _measured(self, row: Row, value: float) -> None:
         if row.trial:
@@ -116,12 +152,17 @@ class Entries:
             column, what = ("arm", "an arm") if self.imported else ("trial", "a trial id or an arm")
             raise InputError(f"column {column!r}: {what} is expected; found nothing")
         arm = self._arm(row.arm)
-        if not (self.imported or self.state.options["extra"]):
+        if not (self.imported or self.state.options["extra"] or arm in self._asked):
             raise InputError(
                 f"column 'arm': arm {row.arm!r} was not asked for, and this study takes no extra results; "
                 "name the trial in a column 'trial'"
             )
         return arm
+
+    @cached_property
+    def _asked(self) -> set[int]:
+        """The arms that were ever asked for."""
+        return {self.state.arm_of(trial) for trial in range(1, self.state.handed + 1)}
 
     def _allowed(self, value: float, place: str) -> float:
         """Return a value that the study's model can use; it is asked once about each."""
@@ -134,6 +175,10 @@ class Entries:
         """Return the trial a row names, whose arm must be the row's where that is named too."""
         trial: int = at("trial", locate, self.state, row.trial)
         arm = self.state.arm_of(trial)
+        well = self.state.wells.get(trial, "")
+        if row.well and trial in self.state.plates and written(row.well) != well:
+            plate = self.state.plates[trial]
+            raise InputError(f"column 'well': trial {row.trial} is in {well} of plate {plate}; found {row.well!r}")
         others = mistakable(self.state, row.trial, trial)
         hint = f"; or has a spreadsheet dropped the last zero of what is now {id_of(others[0])}?" if others else ""
         if row.arm and row.arm != self.state.ids[arm].strip() and self._arm(row.arm) != arm:

@@ -11,8 +11,11 @@ from typing import Any
 from bestarm.errors import SHOWN, ArmsError, InputError, listed
 from bestarm.study import contents, results
 from bestarm.study.batches import batch_bytes, spreadsheet_note, write_batch
+from bestarm.study.beyond import Pending
+from bestarm.study.candidates import id_column
 from bestarm.study.contents import Content
 from bestarm.study.corrections import label, outliers
+from bestarm.study.counts import Sums
 from bestarm.study.entries import Entries
 from bestarm.study.results import Difference
 from bestarm.study.rounds import as_ranges
@@ -50,6 +53,9 @@ class Received:
     failed: int
     corrected: int = 0
     notes: tuple[str, ...] = ()
+    answered: int = 0  # trials that were out, by results that name only their arm
+    beyond: int = 0  # such results that are more than trials were out
+    cost: float = 0.0  # of these, where the budget pays for them
 
 
 class Contradiction(InputError):
@@ -68,7 +74,8 @@ class Way:
     `correct` says that the file holds where it contradicts the log. Rows that name only an arm are known by the file's
     name and what it said: where that has changed, `correct` replaces it, `cumulative` adds what is new, and `as_` gives
     the file another name. `readings="mean"` takes the mean where rows are of the same trial or `key`, the column that
-    names what has no trial.
+    names what has no trial. `extras="spend"` takes results beyond the trials that are out from the budget. `plate` is
+    that of the wells in the file, where no column says so.
     """
 
     name: str
@@ -78,6 +85,8 @@ class Way:
     cumulative: bool = False
     as_: str | None = None
     key: str | None = None
+    extras: str = "free"
+    plate: str | None = None
     why: str = ""
 
     def __post_init__(self) -> None:
@@ -100,17 +109,19 @@ class Parcel:
 
     entries: Entries
     given: list[Record]  # results of trials and keys
-    content: Content | None  # of rows that name only an arm
+    content: Content | Sums | None  # of rows that name only an arm
+    pending: Pending
     records: list[Record]
-    amended: int  # or restored
-    excluded: int
+    amended: int  # rewards that are said otherwise, or restored
+    corrected: int  # results, those among them that are excluded
 
 
 def tell_file(study: Study, data: bytes, name: str, *, source: str | None = None, **how: Any) -> Received:
     """Tell the results in a CSV file, all of them or, if anything is wrong with one, none; `how` is as in `Way`.
 
-    A row names its trial, or what `key` names it by, or only an arm. The same told again counts once; what contradicts
-    the log is refused, unless `correct` says that the file holds.
+    A row names its trial, its plate and well, what `key` names it by, or only an arm, whose oldest trials it answers;
+    columns successes and trials, or mean, sd and n, are of several rewards. The same told again counts once; what
+    contradicts the log is refused, unless `correct` says that the file holds.
     """
     way = Way(name, **how)
     return _receive(study, data, way, source or way.file)
@@ -122,7 +133,7 @@ def import_file(study: Study, data: bytes, name: str, *, source: str = "import",
 
 
 def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
-    rows, found = read_rows(data, way.name, way.key)
+    rows, found = read_rows(data, way.name, way.key, id_column(study.state))
     return _taken(study, rows, found, hashlib.sha256(data).hexdigest()[:16], way, source)
 
 
@@ -133,7 +144,7 @@ def tell_frame(study: Study, frame: Any, source: str | None = None, correct: boo
     except ArmsError as error:
         what = "a batch, a trial, a trial id, a mapping from ids to values, a data frame or a list of dicts"
         raise InputError(f"{what} is expected; given {shorten(frame)} ({error})") from error
-    rows, found = rows_of(grid)
+    rows, found = rows_of(grid, ids=id_column(study.state))
     digest = hashlib.sha256(repr((grid.header, grid.columns)).encode(errors="surrogatepass")).hexdigest()[:16]
     way = Way("the frame", correct=correct, as_=f"frame {digest}", why=why)
     return _taken(study, rows, found, digest, way, source or "a frame")
@@ -148,24 +159,32 @@ def _taken(study: Study, rows: Sequence[Row], found: Sequence[str], old: str, wa
 
     new = study.write(make, source, way.why)
     parcel, entries = made[0], made[0].entries
-    known = len(entries.results) + len(entries.arms) - new - parcel.amended
+    known = entries.count - new - parcel.amended
     failed = sum(record["kind"] == "fail" for record in parcel.records)
     notes = (*found, *entries.notes, *_notes(study.state, parcel, way))
-    return Received(new, max(0, known), entries.blank, failed, parcel.amended + parcel.excluded, notes)
+    out = parcel.pending
+    beyond = () if way.imported else (out.answered, out.beyond, out.cost)
+    return Received(new, max(0, known), entries.blank, failed, parcel.corrected, notes, *beyond)
 
 
 def _parcel(state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parcel:
-    entries = Entries(state, way.key, way.readings, way.imported)
+    entries = Entries(state, way.key, way.readings, way.imported, way.plate or "")
     entries.take(rows)
     if entries.problems:
         each = rows[0].each if rows else "line"
         lines = [f"{way.name}, {each} {line}, {what}" for line, what in entries.problems]
         raise InputError("\n".join([*listed(lines), "nothing of the file was kept"]))
     given = as_told(state, entries.results)
-    content = contents.content_of(state, way.file, entries.arms, old) if entries.arms else None
+    content: Content | Sums | None = None
+    if entries.sums:
+        content = Sums.of(state, way.file, entries.sums, way.cumulative)
+    elif entries.arms:
+        content = contents.content_of(state, way.file, entries.arms, old)
     if content is not None and content.known and not way.correct:
         content = None  # there is nothing to do
     denied = _denied(state, entries)
+    if content is not None and content.first and way.cumulative:
+        _goes_on(state, way)
     if not way.correct:
         _agree(state, way, content, [*(one for one, _ in results.differing(state, given)), *denied])
     amended = results.contradictions(state, given, correct=True)
@@ -175,10 +194,28 @@ def _parcel(state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parce
         *amended,
         *_excluding(entries, denied, way.why),
     ]
-    records += [] if content is None else contents.records(state, content, way.why)
-    changed, gone = (0, 0) if content is None else (len(content.changed) + len(content.back), len(content.gone))
-    changed += sum(len(results.names_of(one)) for record in amended for one in record["results"])
-    return Parcel(entries, given, content, records, changed, gone + len(denied))
+    named = {trial for one in given for trial in results.trials_of(one)} | {trial for trial, _ in entries.failures}
+    pending = Pending.of(state, way.extras, named)
+    records += [] if content is None else content.records(state, way.why, _nameless if way.imported else pending.result)
+    changed = sum(len(results.names_of(one)) for record in amended for one in record["results"])
+    said, corrected = (0, 0) if content is None else (content.corrected, content.corrections)
+    return Parcel(entries, given, content, pending, records, changed + said, changed + corrected + len(denied))
+
+
+def _goes_on(state: StudyState, way: Way) -> None:
+    """Refuse totals so far of a file of another name than those before: all that they held would count twice."""
+    told = {one.file for one in state.results.values() if one.file and (one.of or one.heard >= 0)}
+    others = [name for name in state.files if name in told]
+    if others and not way.imported:
+        raise InputError(
+            f"nothing of {way.file} was told before: --as {shlex.quote(others[-1])} says that it holds what "
+            f"{others[-1]} held and more; without --cumulative all of it is new"
+        )
+
+
+def _nameless(arm: int, said: Record, id: str) -> Record:
+    """Return an earlier observation, which answers nothing."""
+    return {"id": id, "arm": arm, **said}
 
 
 def as_told(state: StudyState, given: Sequence[Record]) -> list[Record]:
@@ -218,11 +255,11 @@ def _denied(state: StudyState, entries: Entries) -> list[Difference]:
     return found
 
 
-def _agree(state: StudyState, way: Way, content: Content | None, found: Sequence[Difference]) -> None:
+def _agree(state: StudyState, way: Way, content: Content | Sums | None, found: Sequence[Difference]) -> None:
     """Refuse what contradicts the log."""
     said = "--correct lets the file hold"
     if content is not None and not content.first and (content.contradicts or not way.cumulative):
-        found = [*found, *contents.differences(state, content, additions=not way.cumulative)]
+        found = [*found, *content.differences(state, additions=not way.cumulative)]
         said = "with --cumulative a file only grows; --correct replaces what it gave" if way.cumulative else WAYS
     if found:
         raise Contradiction(way.name, found, said)
@@ -243,7 +280,7 @@ def _notes(state: StudyState, parcel: Parcel, way: Way) -> list[str]:
     fresh = {name for one in written for name in results.names_of(one)}
     far = [one for one in outliers(state) if one.name in fresh]
     given = [state.results[name] for one in parcel.given for name in results.names_of(one)[:1]]
-    silent = [one for one in given if one.excluded] + (parcel.content.silent if parcel.content else [])
+    silent = [one for one in given if one.excluded] + [*(parcel.content.silent if parcel.content else ())]
     late = [str(one) for one, _ in results.differing(state, parcel.given)]
     return [
         *listed([f"{line}: somebody told it at the same moment, and that stays" for line in late]),
@@ -254,7 +291,7 @@ def _notes(state: StudyState, parcel: Parcel, way: Way) -> list[str]:
     ]
 
 
-def _twin(state: StudyState, content: Content | None) -> list[str]:
+def _twin(state: StudyState, content: Content | Sums | None) -> list[str]:
     """Return a note where another file said the same: its results count twice now."""
     if content is None or not content.new:
         return []
@@ -285,10 +322,12 @@ def quoted(one: Result) -> str:
 
 
 def _unanswered(state: StudyState, written: Sequence[Record]) -> list[str]:
-    """Return a note where results name only arms of which trials are out."""
+    """Return a note where keys name results of arms of which trials are out."""
     out = {state.arm_of(trial) for trial in state.open_trials()}
-    extra = sum("id" in one and one["arm"] in out for one in written)
+    extra = sum("id" in one and "beyond" not in one and one["arm"] in out for one in written)
     if not extra:
         return []
-    many = "1 result names" if extra == 1 else f"{extra} results name"
-    return [f"{many} no trial, though trials of the same arms are out: to answer those, name them in a column 'trial'"]
+    many = "1 result has a key" if extra == 1 else f"{extra} results have keys"
+    return [
+        f"{many} and no trial, though trials of the same arms are out: to answer those, name them in column 'trial'"
+    ]

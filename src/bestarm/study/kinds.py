@@ -34,7 +34,7 @@ def create(state: StudyState, record: Record) -> None:
     if not len(state.ids):
         raise ValueError("there are no arms")
     state.budget, state.seed = positive(record["budget"]), int(record["seed"])
-    state.options = {"batch": None, "rounds": None, "refund": True, "extra": True, **record["options"]}
+    state.options = {"batch": None, "rounds": None, "refund": True, "extra": True, "plate": None, **record["options"]}
     if not all(isinstance(state.options[key], int | None) for key in ("batch", "rounds")):
         raise TypeError("a batch and rounds must be whole numbers")
     noise = record.get("noise_variance")
@@ -64,6 +64,9 @@ def ask(state: StudyState, record: Record) -> None:
         _hold(state, now.trials[start:], record)
     if record.get("wells"):
         state.wells.update(zip(now.trials[start:], map(str, record["wells"]), strict=False))
+    if record.get("plate"):
+        state.plate = int(record["plate"])
+        state.plates.update(dict.fromkeys(now.trials[start:], state.plate))
 
 
 def _begin(state: StudyState, record: Record, number: int, start: int) -> None:
@@ -110,8 +113,7 @@ def _tell_file(state: StudyState, record: Record, file: Record) -> None:
     name = str(file["name"])
     told = [_tell_other(state, record, one, name) for one in record["results"]]
     before = state.files.get(name, FileTold("", ()))
-    extras = (one for one in told if isinstance(one, str))
-    state.files[name] = FileTold(str(file["digest"]), (*before.ids, *extras))
+    state.files[name] = FileTold(str(file["digest"]), (*before.ids, *told))
     state.close()
 
 
@@ -125,7 +127,7 @@ def _tell_one(state: StudyState, record: Record, trial: int, arm: int, value: fl
     if where >= 0:
         state.history[where].results.append(trial)
     square, when, source = value * value, float(record["time"]), record.get("source", "")
-    mine = (trial, arm, 1, value, square, state.records, when, source, where, (), "", False, (), None, None, 0.0)
+    mine = (trial, arm, 1, value, square, state.records, when, source, where, (), "", False, (), None, None, 0.0, -1)
     state.results[trial] = _made(Result, mine)
     if before := state.counts[arm]:  # as `StudyState.count` does for several
         apart = value - state.sums[arm] / before
@@ -171,8 +173,10 @@ def _tell_other(state: StudyState, record: Record, one: Record, file: str) -> in
     stamp = state.records, float(record["time"]), record.get("source", "")
     result = Result(
         name, arm, count, total, squares, *stamp, where, several, file,
-        block=one.get("block"), cost=one.get("cost"), scatter=scatter,
+        block=one.get("block"), cost=one.get("cost"), scatter=scatter, heard=state.rounds if "beyond" in one else -1,
     )  # fmt: skip
+    if result.heard >= 0:
+        state.heard.setdefault(result.heard, []).append(name)
     state.results.update(dict.fromkeys(trials or [name], result))
     state.count(result)
     if result.cost is not None:

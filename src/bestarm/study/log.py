@@ -10,6 +10,7 @@ from warnings import warn
 
 from bestarm.errors import BestArmWarning, StorageError
 from bestarm.study import fold, version1
+from bestarm.study.results import names_of
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage
 
@@ -116,8 +117,9 @@ class Log:
         """
         if not self.doubt or _said(records) != _said(self.doubt):
             return None
-        ids = (one["id"] for one in self.doubt[0].get("results", ()) if "id" in one)
-        found = self.state.results.get(next(ids, ""))
+        given = self.doubt[0].get("results", ())
+        names = [name for one in given if "id" in one or "beyond" in one for name in names_of(one)]
+        found = self.state.results.get(names[0]) if names else None
         return None if found is None else found.record
 
     def _hold(self, attempt: int) -> AbstractContextManager[None]:
@@ -149,11 +151,12 @@ class Log:
 
 
 def _said(records: list[Record]) -> list[Record]:
-    """Return records without their time and the ids that were made for them."""
+    """Return records without their time, the ids that were made for them, and the trials that were found for them."""
 
     def plain(one: Record) -> Record:
         made = str(one.get("id", "")).startswith("extra-")
-        return {key: value for key, value in one.items() if not (made and key == "id")}
+        found = ("id", "trial", "trials", "beyond", "cost") if "beyond" in one else ("id",) if made else ()
+        return {key: value for key, value in one.items() if key not in found}
 
     return [
         {

@@ -30,13 +30,13 @@ class Difference:
 
     name: int | str  # of the trial, or an extra's id
     arm: str
-    old: float | None  # None: not in the log
-    new: float | None  # None: failed, or not there any more
+    old: float | str | None  # None: not in the log; a text says what several rewards come to
+    new: float | str | None  # None: failed, or not there any more
 
     def __str__(self) -> str:
         trial = f"trial {id_of(self.name)}" if isinstance(self.name, int) else f"result {self.name!r}"
-        there = "is not in the log" if self.old is None else f"is {self.old!r} in the log"
-        given = "no value is given" if self.new is None else f"given {self.new!r}"
+        there = "is not in the log" if self.old is None else f"is {self.old} in the log"
+        given = "no value is given" if self.new is None else f"given {self.new}"
         return f"{trial} of arm {self.arm!r} {there}; {given}"
 
 
@@ -51,7 +51,7 @@ def gather(
         if not known:
             return extras(state, arm, values, id)
         name = f"extra-{uuid.uuid4().hex}" if id is None else own_id(id)
-        return [{"id": name, "arm": _extra_arm(state, arm), **together(state, known, f"arm {arm!r}")}]
+        return [{"id": name, "arm": _extra_arm(state, arm, asked=id is None), **together(state, known, f"arm {arm!r}")}]
     if id is not None:
         raise InputError("an id names an extra result: give its arm too; a trial has its id already")
     if known.keys() - {"successes"}:
@@ -227,14 +227,15 @@ def alone(records: Iterable[Record]) -> bool:
     """Return whether records hold only for the state they were made for.
 
     Results of single trials hold in any: the first that is told counts. A sum cannot be taken apart, nor can a file
-    that says only which arms its results are of; and what takes a price rests on what is left of the budget.
+    that says only which arms its results are of; which trials answer for an arm depends on those that are out; and what
+    takes a price rests on what is left of the budget.
     """
     return not all(
         record["kind"] == "fail"
         or (
             record["kind"] == "tell"
             and "file" not in record
-            and not any("trials" in one or "cost" in one for one in record["results"])
+            and not any({"trials", "cost", "beyond"} & {*one} for one in record["results"])
         )
         for record in records
     )

@@ -14,6 +14,9 @@ from bestarm.tables.files import Grid, read_grid
 from bestarm.tables.sheet import as_float
 
 OURS = ("trial", "arm", "reward", "failed", "id")
+WELLS = ("plate", "well")
+SUMS = ("successes", "mean", "sd")  # of several rewards of an arm
+TIMES = ("trials", "n", "times")  # how many those were; where one is blank, the next one says
 NOT_FAILED = MISSING | {"0", "no", "false"}
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
 TAKEN_FOR = (
@@ -37,6 +40,14 @@ class Row:
     reward: str = ""
     failed: str = ""
     id: str = ""
+    plate: str = ""
+    well: str = ""
+    successes: str = ""
+    mean: str = ""
+    sd: str = ""
+    trials: str = ""
+    n: str = ""
+    times: str = ""
     others: tuple[tuple[str, str], ...] = ()  # columns and cells that may be trials' ids, where `trial` has none
     each: str = "line"  # or row
 
@@ -47,26 +58,47 @@ class Row:
 
     @property
     def measured(self) -> bool:
-        """Whether there is something in the place of the reward."""
-        return self.reward.lower() not in MISSING
+        """Whether there is something in the place of the reward, or of what several rewards come to."""
+        return self.reward.lower() not in MISSING or bool(self.sums)
+
+    @property
+    def sums(self) -> dict[str, str]:
+        """What several rewards come to, by column."""
+        return {name: cell for name in SUMS if (cell := getattr(self, name)).lower() not in MISSING}
+
+    @property
+    def count(self) -> tuple[str, str]:
+        """How many rewards the sums are of, as written, and the column that says so."""
+        there = ((getattr(self, name), name) for name in TIMES)
+        return next((one for one in there if one[0].lower() not in MISSING), ("", TIMES[0]))
 
 
-def read_rows(data: bytes, name: str, key: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
+def read_rows(
+    data: bytes, name: str, key: str | None = None, ids: str | None = None
+) -> tuple[list[Row], tuple[str, ...]]:
     """Return the rows of a file that say something, and what was found in reading it; columns may come in any order.
 
-    The format goes by the suffix of `name`. `key` is the column that names rows without a trial, `id` if none is named.
+    The format goes by the suffix of `name`. `key` is the column that names rows without a trial, `id` if none is named;
+    `ids` is what the table of arms calls the column `arm`.
     """
-    return rows_of(read_grid(io.BytesIO(data), name, Path(name).suffix.lower(), "result"), key)
+    return rows_of(read_grid(io.BytesIO(data), name, Path(name).suffix.lower(), "result"), key, ids)
 
 
-def rows_of(grid: Grid, key: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
+def rows_of(grid: Grid, key: str | None = None, ids: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
     """Return the rows of results in a grid that say something, and its notes."""
     header = [cell.lower() for cell in grid.header]
-    if "reward" not in header or not {"trial", "arm"} & {*header}:
-        said = f"columns 'trial' (or 'arm') and 'reward' are expected; found {', '.join(grid.header)[:80]!r}"
+    if ids is not None and not {"arm", "trial"} & {*header}:
+        header = ["arm" if cell == ids.strip().lower() else cell for cell in header]
+    there = {*header}
+    summed = bool("reward" not in there and "arm" in there and {"successes", "mean"} & there and {*TIMES} & there)
+    if not summed and not ("reward" in there and {"trial", "arm", "well"} & there):
+        ways = "'well' and 'reward', 'arm', 'successes' and 'trials', or 'arm', 'mean', 'sd' and 'n'"
+        said = f"columns 'trial' (or 'arm') and 'reward' are expected, or {ways}; found {', '.join(grid.header)[:80]!r}"
         raise InputError(f"{grid.source}, {grid.each} 1: {said}")
-    places = _places(header, grid.source, key)
-    grid = grid.plain(lambda column: column.lower() == "reward")
+    numbers = (*SUMS, *TIMES) if summed else ("reward",)
+    places = _places(header, grid.source, key, numbers)
+    places += [(name, header.index(name)) for name in WELLS if header.count(name) == 1]
+    grid = grid.plain(lambda column: column.lower() in numbers)
     apart = {at for column, at in places if column != "id"}
     rows = []
     for line, cells in zip(grid.lines, zip(*grid.columns, strict=True), strict=True):
@@ -83,9 +115,9 @@ def _like_trials(header: Sequence[str], cells: Sequence[str], apart: set[int]) -
     return tuple((column, cell) for at, (column, cell) in there if at not in apart and LIKE_TRIAL.fullmatch(cell))
 
 
-def _places(header: Sequence[str], name: str, key: str | None) -> list[tuple[str, int]]:
+def _places(header: Sequence[str], name: str, key: str | None, numbers: Sequence[str]) -> list[tuple[str, int]]:
     """Return where our columns are, under our names for them."""
-    wanted = {column: column for column in OURS}
+    wanted = {column: column for column in dict.fromkeys((*OURS, *numbers))}
     if key is not None:
         wanted["id"] = key.strip().lower()
         if wanted["id"] in OURS[:4]:
@@ -98,13 +130,12 @@ def _places(header: Sequence[str], name: str, key: str | None) -> list[tuple[str
     return [(ours, header.index(column)) for ours, column in wanted.items() if column in header]
 
 
-def number(row: Row) -> float:
-    """Return the reward in a row, or refuse what is no number."""
-    text = row.reward
+def number(text: str, column: str = "reward") -> float:
+    """Return the number in a cell, or refuse what is none."""
     value = as_float(text)
     if math.isnan(value):
         hint = f"; {way_out(text)}" if way_out(text) else ""
-        raise InputError(f"column 'reward': a number is expected; found {text[:40]!r}{hint}")
+        raise InputError(f"column {column!r}: a number is expected; found {text[:40]!r}{hint}")
     return value
 
 

@@ -42,6 +42,7 @@ class Result(NamedTuple):
     block: Any = None
     cost: float | None = None
     scatter: float = 0.0  # of several about their mean
+    heard: int = -1  # the question before which the policy is to know what goes beyond its trials; -1: none
 
     @property
     def of(self) -> tuple[int, ...]:
@@ -63,7 +64,7 @@ class FileTold(NamedTuple):
     """Results that came from a file without trials."""
 
     digest: str
-    ids: tuple[str, ...]
+    ids: tuple[int | str, ...]  # of trials, too, which they answered
 
 
 @dataclass
@@ -127,6 +128,9 @@ class StudyState:
     runners: dict[str, int] = field(default_factory=dict)
     holders: dict[int, tuple[str, float]] = field(default_factory=dict)  # of trials: runner, lease
     wells: dict[int, str] = field(default_factory=dict)  # places on plates, by trial
+    plates: dict[int, int] = field(default_factory=dict)  # numbers of plates, by trial
+    plate: int = 0  # how many were asked for
+    heard: dict[int, list[int | str]] = field(default_factory=dict)  # results by what `Result.heard` says
     files: dict[str, FileTold] = field(default_factory=dict)
     old_rounds: dict[int, int] = field(default_factory=dict)  # of version 1, and where they are here
     skipped: int = 0  # rounds of version 1 in which nothing was asked

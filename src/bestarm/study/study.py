@@ -11,6 +11,7 @@ import numpy as np
 from bestarm.errors import BestArmError, BestArmWarning, InputError
 from bestarm.numbers import real, whole
 from bestarm.study import asking, corrections, results, table
+from bestarm.study.beyond import Pending
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.log import Log
 from bestarm.study.rounds import as_ranges
@@ -114,6 +115,7 @@ class Study:
         n: int | None = None,
         arm: str | None = None,
         id: str | None = None,
+        extras: str = "free",
         source: str | None = None,
         correct: bool = False,
         why: str = "",
@@ -126,7 +128,10 @@ class Study:
         tell(arm="a7", values=0.3)        an observation nobody asked for, or several, where the study accepts such:
                                           new with each call, also where a value is the same
         tell(arm="a7", values=0.3, id="plate 3, A1")     told again with its id, it counts once
-        tell(trial, successes=3, n=10), tell(arm="a7", mean=1.2, sd=0.4, n=10)     several rewards, as a summary
+        tell(arm="a7", successes=120, n=5000), tell(arm="a7", mean=1.2, sd=0.4, n=10)     several rewards, which answer
+                                          the arm's oldest trials that are out; what goes beyond is free, or with
+                                          extras="spend" taken from the budget, and the policy knows it before it asks
+        tell(trial, successes=3, n=10), tell(trial, mean=1.2, sd=0.4, n=10)     of one trial, which they are all of
         tell(frame)                       a data frame, or dicts, with columns trial (or arm) and reward, as in a file
 
         Results of rounds that are over are kept and inform recommendations. Unknown ids are refused, and values other
@@ -140,6 +145,8 @@ class Study:
         def make(state: StudyState) -> Sequence[Record]:
             summary = {"successes": successes, "mean": mean, "sd": sd, "n": n}
             given = results.gather(state, what, values, summary, arm, id)
+            if arm is not None and id is None and values is None:
+                given = Pending.of(state, extras).answered_by(given)
             amended = results.contradictions(state, given, correct)
             return [*results.telling(state, given), *amended]
 

@@ -15,7 +15,7 @@ from bestarm.study.storage import Memory
 from bestarm.study.study import Study
 from bestarm.tables.arms import Arms
 
-KEPT = ("batch", "rounds", "refund", "extra")  # options of a study
+KEPT = ("batch", "plate", "rounds", "refund", "extra")  # options of a study
 
 
 def create_from(

@@ -67,7 +67,7 @@ def framed(columns: Mapping[str, Sequence[Any]], backend: Any) -> Any:
         if name == "time":
             schema[name] = narwhals.Datetime("us", "UTC")
             found[name] = [None if cell is None else _date(cell) for cell in cells]
-        elif name not in TEXTS and all(cell is None or _is_plain(cell) for cell in cells):
+        elif name not in TEXTS and all(cell is None or is_plain(cell) for cell in cells):
             whole = len(cells) > 0 and all(isinstance(cell, int) for cell in cells)
             schema[name] = narwhals.Int64() if whole else narwhals.Float64()
             found[name] = [None if cell is None else cell if whole else float(cell) for cell in cells]
@@ -76,7 +76,7 @@ def framed(columns: Mapping[str, Sequence[Any]], backend: Any) -> Any:
     return narwhals.from_dict(found, schema=schema, backend=backend).to_native()
 
 
-def _is_plain(cell: Any) -> bool:
+def is_plain(cell: Any) -> bool:
     """Return whether a cell is a number that says the same without its text: not so 007."""
     text = str(cell)
     return not math.isnan(as_number(text)) and not re.match(r"[+-]?0\d", text)
