@@ -26,6 +26,7 @@ import numpy as np
 from bestarm.core import Array, Pulls, Totals
 from bestarm.linalg import accumulate, leverage, matvec, one_hot, pick, row
 
+STAND_IN = 1e4  # prior variance of a coefficient beyond which the prior is there only so that inverses exist
 REFRESH = 256  # rank-one updates between two refits; the errors of so many stay near 1e-13
 PENDING = 16  # columns a kernel posterior holds back before it subtracts them all in one product
 
@@ -121,8 +122,10 @@ class Coefficients(Covariance):
         return replace(self, inverse=inverse)
 
     def due(self, updates: int, columns: int) -> bool:
-        early = updates & (updates - 1) == 0  # while a vague prior still dominates, updates cancel badly
-        return early or columns > self.features.shape[-1] or updates // REFRESH > (updates - columns) // REFRESH
+        d = self.features.shape[-1]
+        vague = self.variance > STAND_IN and updates <= 4 * d  # while such a prior still dominates, updates cancel badly
+        early = vague or updates & (updates - 1) == 0
+        return early or columns > d or updates // REFRESH > (updates - columns) // REFRESH
 
     def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Coefficients", Array, Array, Array]:
         x = self.features
