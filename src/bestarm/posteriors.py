@@ -123,8 +123,8 @@ class Coefficients(Covariance):
 
     def due(self, updates: int, columns: int) -> bool:
         d = self.features.shape[-1]
-        vague = self.variance > STAND_IN and updates <= 4 * d  # while such a prior still dominates, updates cancel badly
-        early = vague or updates & (updates - 1) == 0
+        # while a vague prior still dominates, updates cancel badly
+        early = updates & (updates - 1) == 0 or (self.variance > STAND_IN and updates <= 4 * d)
         return early or columns > d or updates // REFRESH > (updates - columns) // REFRESH
 
     def refit(self, counts: Array, sums: Array, noise: float) -> tuple["Coefficients", Array, Array, Array]:
