@@ -17,9 +17,13 @@ import pytest
 from bestarm import create_study
 from bestarm.errors import InputError, PullError
 from bestarm.numbers import LARGEST_VALUE
-from bestarm.pulling import Command, checked, ended_by_signals, function, stop_all
+from bestarm.pulling import Command, checked, ended_by_signals, function, named, stop_all
+from bestarm.study.crews import Threads
 from bestarm.study.runner import run, run_async
+from bestarm.study.running import make
+from bestarm.study.trials import Trial
 from bestarm.tables.arms import Arms
+from bestarm.templates import prepare
 
 ARMS = Arms.from_arrays(np.eye(3), ids=["a", "b", "c"])
 # A command with a child, both of which write down who they are; what is to be set before them comes first.
@@ -135,6 +139,82 @@ def test_a_command_that_is_stopped_ends_at_once(bench):
             pulled.result()
     assert gone(children)
     stop_all()  # nothing is left to do
+
+
+def test_a_command_is_stopped_that_has_only_just_begun(monkeypatch):
+    begin = Command._start
+
+    def slowly(self, *args):
+        begun = begin(self, *args)
+        time.sleep(0.3)  # it runs, and is not noted down yet
+        return begun
+
+    monkeypatch.setattr(Command, "_start", slowly)
+    command, since = Command("sleep 30 # BESTARM_ID"), time.monotonic()
+    with ThreadPoolExecutor(1) as pool:
+        pull = pool.submit(command, "a")
+        time.sleep(0.1)
+        command.stop()
+        with pytest.raises(PullError, match="was ended by signal"):
+            pull.result()
+    assert time.monotonic() - since < 10
+
+
+def test_a_crew_is_stopped_with_what_it_was_about_to_begin():
+    trial, command = Trial("T0001", "a"), Command("sleep 30 # BESTARM_ID")
+
+    def pull(trial):
+        time.sleep(0.3)  # the thread is there, the command is not
+        return command(trial.arm)
+
+    crew, since = Threads(pull, None), time.monotonic()
+    crew.send(trial, 1)
+    crew.stop(command.stop)
+    (outcome,) = crew.collect(0.0)
+    assert isinstance(outcome.error, PullError)
+    assert time.monotonic() - since < 10
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("./nowhere {id}", "there is no file ./nowhere"),
+        ("nice ./nowhere {id} > log", "there is no file ./nowhere"),
+        ("./plain {id}", "./plain may not be executed; chmod +x ./plain allows it"),
+        ("plain {id}", "there is no program plain on the PATH; the file of this folder is ./plain"),
+        ("./here/ {id}", "is a folder"),
+        ("python3 nowhere.py {id}", "there is no file nowhere.py"),
+        ("true && ./nowhere {id}", "there is no file ./nowhere"),
+    ],
+)
+def test_a_program_that_is_not_there_is_refused_before_the_first_pull(tmp_path, monkeypatch, template, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plain").write_text("echo 1\n")
+    (tmp_path / "here").mkdir()
+    with pytest.raises(InputError) as refused:
+        named(template)
+    assert says in str(refused.value)
+    study = create_study([[1.0], [2.0]], 6, seed=1)
+    with pytest.raises(InputError, match="cannot be run"):
+        make(study, template)
+    assert study.spent == 0
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "cd /tmp && ./there {id}", "PATH=bin:$PATH there {id}", "A=1 true {id}", "nice -n 5 ./x {id}", "exit {id}",
+        "~/there {id}", "$HOME/there {id}", "test -f x || echo 1 # {id}", "python3 -u x.py {id}", ". ./env && x {id}",
+        "if true; then echo 1; fi # BESTARM_ID", "/bin/sh there {id}", "timeout 5 ./x {id}",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_looked_up_is_trusted(tmp_path, monkeypatch, template):
+    monkeypatch.chdir(tmp_path)
+    try:
+        prepare(template)
+    except InputError:
+        pytest.skip("refused as it is")
+    named(template)
 
 
 def test_a_command_learns_of_its_trial_and_of_nothing_older(bench, monkeypatch):

@@ -82,6 +82,15 @@ def fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
+def counted(n: float, what: str) -> str:
+    """Return how many there are of something.
+
+    >>> counted(1, "trial"), counted(2400, "pull")
+    ('1 trial', '2,400 pulls')
+    """
+    return f"{n:,.10g} {what}{'' if n == 1 else 's'}"
+
+
 def shown(value: object) -> str:
     """Return a value as an error shows it: in short, and NumPy's numbers as numbers."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf":

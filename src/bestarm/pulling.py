@@ -5,6 +5,7 @@ import inspect
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -18,7 +19,7 @@ import numpy as np
 
 from bestarm import templates
 from bestarm.errors import InputError, PullError
-from bestarm.numbers import LARGEST_VALUE, real
+from bestarm.numbers import LARGEST_VALUE, counted, real
 from bestarm.numbers import shown as in_short
 from bestarm.templates import shortened
 from bestarm.texts import module as imported
@@ -30,6 +31,7 @@ ENDING = ("SIGTERM", "SIGHUP")  # signals
 OURS = ("BESTARM_ID", "BESTARM_ARM", "BESTARM_TRIAL", "BESTARM_STUDY")
 
 _running: set["_Process"] = set()
+_beginning = threading.Lock()  # held from before a command begins until it is in `_running`
 
 
 class Command:
@@ -57,6 +59,13 @@ class Command:
         """Raise InputError for the first id that this command cannot be run for."""
         templates.check_ids(self.template, ids)
 
+    def check_programs(self) -> None:
+        """Raise InputError where a program of this command is not there or may not be executed."""
+        for name, script in templates.programs(self.template) if POSIX else ():
+            why = _unusable(name, script)
+            if why:
+                raise InputError(f"the pull command {shortened(self.template.text, 200)!r} cannot be run: {why}")
+
     def __call__(self, arm_id: str, trial: str | None = None, study: str | None = None) -> float:
         """Return the number that the command prints for an arm, or raise PullError saying why there is none."""
         shown = f"arm {shortened(arm_id)!r}: `{shortened(self.template.text, 200)}`"
@@ -65,14 +74,14 @@ class Command:
         except InputError as error:
             raise PullError(str(error)) from error
         with ExitStack() as stack:
-            with _undisturbed():
+            with _undisturbed(), _beginning:
                 process = stack.enter_context(_Process(self._start(shown, arm_id, trial, study), self))
             ended = process.wait(self.timeout)
         said = _said(bytes(process.errors))
         if process.too_much:
             raise PullError(f"{shown} must print one number on stdout; it printed more than {KEPT:,} bytes")
         if not ended:
-            raise PullError(f"{shown} did not finish in {self.timeout} seconds{said}")
+            raise PullError(f"{shown} did not finish in {counted(self.timeout or 0, 'second')}{said}")
         if process.code < 0:
             raise PullError(f"{shown} was ended by signal {-process.code}{said}")
         if process.code:
@@ -202,7 +211,11 @@ def _at_work(group: int) -> bool:
 @atexit.register
 def stop_all(command: Command | None = None) -> None:
     """End every command that still runs, as when a program ends while its threads pull; or one of them."""
-    _end([process for process in list(_running) if command is None or process.command is command])
+    held = _beginning.acquire(timeout=MOMENT)  # what has begun is known then; a fork may have left it locked for ever
+    mine = [process for process in list(_running) if command is None or process.command is command]
+    if held:
+        _beginning.release()
+    _end(mine)
 
 
 def _end(processes: Iterable[_Process]) -> None:
@@ -290,7 +303,27 @@ def named(pull: str, timeout: float | None = None, ids: Iterable[str] = ()) -> C
         return function(pull)
     command = Command(pull, timeout)
     command.check_ids(ids)
+    command.check_programs()
     return command
+
+
+def _unusable(name: str, script: bool) -> str:
+    """Return why the shell could not run a program, or an interpreter a script; nothing where it could."""
+    path = Path(name)
+    if not script and "/" not in name:
+        known = (
+            shutil.which(name)
+            or not subprocess.run(
+                ["/bin/sh", "-c", 'command -v -- "$1"', "sh", name], capture_output=True, check=False
+            ).returncode
+        )  # of the shell itself, perhaps
+        here = f"; the file of this folder is ./{name}" if path.is_file() else ""
+        return "" if known else f"there is no program {name} on the PATH{here}"
+    if path.is_dir():
+        return f"{name} is a folder"
+    if not path.exists():
+        return f"there is no file {name}"
+    return "" if script or os.access(path, os.X_OK) else f"{name} may not be executed; chmod +x {name} allows it"
 
 
 def checked(value: Any, shown: str) -> float:

@@ -12,6 +12,7 @@ A program that is not named here is trusted to take its arguments for data.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from bestarm.errors import InputError
 
@@ -50,6 +51,7 @@ INVOLVED = _words(
 )
 BUILTINS = _words("set let declare typeset local export readonly read unset getopts mapfile readarray trap test printf")
 INSIDE = _words("sh bash dash zsh ksh ssh xargs")  # as in `docker exec box sh -c`: refused before {id} in any command
+MOVING = _words("cd pushd popd . source export alias eval module set hash")  # after which names mean something else
 RESERVED = _words("if then else elif fi do done while until for case esac in { } ! [[ function select coproc")
 
 # Options whose value is a program: of any command, and of interpreters.
@@ -144,6 +146,35 @@ def prepare(text: str) -> Template:
         for command in commands:
             _check(text, command)
     return Template(text, line, line != text)
+
+
+def programs(template: Template) -> list[tuple[str, bool]]:
+    """Return what a command calls, and of each whether it is an interpreter's script, as far as that is plain.
+
+    >>> programs(prepare("nice ./measure {id} | python3 last.py"))
+    [('./measure', False), ('python3', False), ('last.py', True)]
+    """
+    found: list[tuple[str, bool]] = []
+    try:
+        commands = list(_commands(template.text))
+    except InputError:
+        return found
+    for command in commands:
+        words = list(command)
+        while words and (_ASSIGNMENT.match(words[0].raw) or words[0].name in RUNNERS):
+            if words[0].raw.startswith("PATH="):
+                return found
+            words.pop(0)
+        if not words or not words[0].plain or words[0].text[:1] in "-~0123456789" or "$" in words[0].raw:
+            continue
+        if words[0].text in MOVING:
+            return found
+        found.append((words[0].text, False))
+        script = words[1] if len(words) > 1 and words[0].name in INTERPRETERS else words[0]
+        said = script.plain and "$" not in script.raw and script.text[:1] not in "-~"
+        if script is not words[0] and said and Path(script.text).suffix:
+            found.append((script.text, True))
+    return found
 
 
 def check_ids(template: Template, ids: Iterable[str]) -> None:

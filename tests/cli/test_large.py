@@ -207,7 +207,10 @@ def of_json(done):
 
 
 def test_a_design_is_printed_written_and_certified(tmp_path, items, x):
-    file = tmp_path / "plates" / "plate.csv"
+    nowhere = design(items, "-o", tmp_path / "plates" / "plate.csv")
+    assert (nowhere.exit_code, nowhere.stdout) == (1, "")
+    assert "there is no folder" in nowhere.stderr
+    file = tmp_path / "plate.csv"
     done = design(items, "--id", "code", "--columns", ",".join(NAMES), "-o", file)
     assert done.exit_code == 0, done.output
     for word in ("certificate  1.000", "rank         4", "support", "passes", "pulls        60"):

@@ -120,9 +120,19 @@ def test_tables_that_are_nowhere_are_refused(folder, place):
     assert not (folder / "s.jsonl").exists()
 
 
-@pytest.mark.parametrize("place", [f"{LONG}.html", "arms.csv/x.html", "arms.csv/x.png", "/proc/x.html"])
-def test_a_report_that_cannot_be_written_is_said_after_the_answer(folder, place):
+@pytest.mark.parametrize("place", [f"{LONG}.html", "arms.csv/x.html", "arms.csv/x.png", "new/x.html"])
+def test_a_report_that_cannot_be_written_is_said_before_the_first_pull(folder, place):
     done = simulated("--report", place)
+    assert (done.exit_code, "Error: --report: " in done.stderr, done.stdout) == (2, True, "")
+    assert not (folder / "new").exists()
+
+
+def test_a_report_that_could_not_be_written_after_all_is_said_after_the_answer(folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bestarm.study.report.write_whole", full)
+    done = simulated("--report", "x.html")
     assert (done.exit_code, "--report cannot be written" in done.stderr) == (1, True)
     assert "arm " in done.stdout
 
@@ -143,7 +153,7 @@ def test_features_of_any_size_are_answered_or_refused(folder, factor, scale, pol
     (folder / "arms.csv").write_text("\n".join(["code,size,width,mean", *rows]) + "\n")
     done = simulated("--scale", scale, "--policy", policy)
     if done.exit_code:
-        said = ("within ±1e+150", "use scale='none'", "cannot start with these arms")
+        said = ("within ±1e+150", "use --scale none", "cannot start with these arms")
         assert any(word in done.stderr for word in said), done.stderr
 
 
@@ -185,7 +195,7 @@ def test_arguments_that_are_no_text_are_no_traceback(folder):
     name = os.fsdecode(b"t\xff.csv")
     (folder / name).write_text(TABLE)
     assert simulated("--report", os.fsdecode(b"r\xff.html"), "--log", os.fsdecode(b"l\xff"), table=name).exit_code == 0
-    refused(simulated(table=os.fsdecode(b"n\xff.csv")), "No such file")
+    refused(simulated(table=os.fsdecode(b"n\xff.csv")), "there is no such file")
 
 
 # what is in a file

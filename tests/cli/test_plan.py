@@ -39,7 +39,9 @@ def call(path, *args):
 
 
 def test_the_command_says_the_same_in_every_format(file, tmp_path):
-    picture = tmp_path / "deep" / "plan.png"
+    picture = tmp_path / "plan.png"
+    refused = call(file, "--gap", 0.2, "--plot", tmp_path / "deep" / "plan.png")
+    assert (refused.exit_code, "there is no folder" in refused.stderr) == (2, True)
     options = ["--gap", 0.2, "--model", "logistic", "--base", 0.4, "--policy", "gse-log-fwg", "--budget", 60]
     comma, js = (call(file, *options, "-f", style) for style in ("csv", "json"))
     text = call(file, *options, "--plot", picture)

@@ -300,10 +300,10 @@ def test_options_of_a_run_reach_the_runner(assay, monkeypatch):
     options = ("--jobs", 3, "--retries", 1, "--shared", "--per-second", 2.5, "--lease", 60)
     done = assay("run-study", "--pull", "true BESTARM_ID", "--pull-timeout", 7, *options)
     assert done.exit_code == 0, done.output
-    wanted = {"n_jobs": 3, "retries": 1, "shared": True, "per_second": 2.5, "lease": 60.0, "progress": False}
+    wanted = {"n_jobs": 3, "retries": 1, "shared": True, "per_second": 2.5, "lease": 60.0, "progress": True}
     assert given.pop() == (7.0, wanted | {"timeout": None})  # a command ends its own pulls
     assay("run-study", "--pull", "true BESTARM_ID", "--timeout", 8)
-    assert given.pop() == (8.0, {"n_jobs": 1, "retries": 2, "shared": False, "progress": False, "timeout": None})
+    assert given.pop() == (8.0, {"n_jobs": 1, "retries": 2, "shared": False, "progress": True, "timeout": None})
     assay("run-study", "--pull", "math:sqrt", "--pull-timeout", 9)
     assert given.pop()[1]["timeout"] == 9.0
     assert "--timeout" not in assay("run-study", "--help").stdout.replace("--pull-timeout", "")

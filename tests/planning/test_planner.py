@@ -296,7 +296,9 @@ def test_arms_models_and_policies_as_objects():
     assert by_array == by_object
 
 
-def test_the_progress_bar_is_on_stderr(capsys):
+def test_the_progress_bar_is_on_stderr(capsys, monkeypatch):
+    monkeypatch.setattr("bestarm.progress.SILENT", 0.0)
+    monkeypatch.setattr("bestarm.progress.SELDOM", 0.0)
     plan(table(), gap=1.0, noise_variance=1.0, budget=30, replications=50, rng=1, n_jobs=1, progress=True)
     talk = capsys.readouterr()
     assert talk.out == ""

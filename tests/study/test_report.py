@@ -169,7 +169,7 @@ def test_failures_money_and_withdrawn_arms_are_told():
     study.withdraw("1")
     text = page(study)
     checked(text)
-    for words in ("lamp broke", "1 were refunded", "of the budget spent", ", 1 withdrawn"):
+    for words in ("lamp broke", "1 was refunded", "of the budget spent", ", 1 withdrawn"):
         assert words in text
 
 
@@ -196,6 +196,9 @@ def test_arms_that_come_and_go_are_drawn():
 
 def test_a_report_is_written_whole(tmp_path):
     study = ran(budget=40)
+    with pytest.raises(InputError, match="there is no folder"):
+        write_report(study, tmp_path / "new" / "ads.html")
+    (tmp_path / "new").mkdir()
     write_report(study, tmp_path / "new" / "ads.html")
     assert (tmp_path / "new" / "ads.html").read_text(encoding="utf-8").endswith("</html>\n")
     assert os.listdir(tmp_path / "new") == ["ads.html"]

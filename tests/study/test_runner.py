@@ -302,8 +302,41 @@ def test_settings_that_cannot_be_are_refused():
     assert study.spent == 0
 
 
-def test_a_progress_bar_goes_to_stderr(capsys):
+def test_progress_goes_to_stderr_and_says_who_is_ahead(capsys, monkeypatch):
+    monkeypatch.setattr("bestarm.progress.SILENT", 0.0)
+    monkeypatch.setattr("bestarm.progress.SELDOM", 0.0)
+    monkeypatch.setattr("bestarm.study.watching.GUESS", (0.0, 0.0))
     fresh(budget=8).run(value, progress=True)
+    asyncio.run(fresh(budget=8).run_async(later, progress=True))
     out, err = capsys.readouterr()
     assert out == ""
-    assert "8/8" in err or "pulls" in err
+    assert err.count("8 of 8 pulls, ") >= 2
+    assert "; ahead: " in err
+
+
+@pytest.mark.parametrize("way", ["threads", "tasks"])
+def test_whoever_wants_to_hears_of_every_value_once_it_is_in_the_log(way):
+    study, heard = fresh(budget=9), []
+
+    def hear(study, trial, value):
+        heard.append((trial.id, trial.arm, value, len(study.state.results)))
+
+    run(study, value, on_result=hear) if way == "threads" else asyncio.run(run_async(study, later, 3, on_result=hear))
+    assert sorted(one[0] for one in heard) == [row["trial"] for row in study.trials()]
+    assert all(told == study.state.results[int(id[1:])].sum for id, _, told, _ in heard)
+    assert all(count > place for place, (*_, count) in enumerate(heard))
+
+
+def test_a_listener_that_fails_ends_the_run_and_loses_no_value():
+    study = fresh(budget=9)
+
+    def hear(study, trial, value):
+        raise ValueError("the tracker is down")
+
+    with pytest.raises(ValueError, match="the tracker is down"):
+        run(study, value, n_jobs=3, on_result=hear)
+    assert 0 < study.state.total == study.spent < 9
+    run(study, value)
+    assert study.finished
+    with pytest.raises(InputError, match="on_result must be a plain function"):
+        run(study, value, on_result=later)

@@ -11,6 +11,7 @@ from bestarm.core import Tally
 from bestarm.errors import BestArmWarning, BudgetWarning, LackOfFitWarning, RankDeficientWarning, SeparationWarning
 from bestarm.linalg import Candidates, span_coordinates
 from bestarm.models.checks import FitCheck, rank_of
+from bestarm.numbers import counted
 
 EDGE = 0.25 / math.cosh(4) ** 2  # a chance of less variance, its logit beyond 8, whose expected rarer outcomes number
 RARE = 0.05  # less than this, ran away
@@ -78,7 +79,8 @@ def _separated(model: Any, ids: Sequence[str], features: Any, tally: Tally) -> l
         return []
     total, seen = tally.counts.sum(), tally.sums.sum()
     if total > 0 and seen in (low * total, high * total):
-        words = f"All {total:.0f} results are the same, so nothing tells the arms apart yet."
+        same = "There is one result" if total == 1 else f"All {total:.0f} results are the same"
+        words = f"{same}, so nothing tells the arms apart yet."
         return [Finding(SeparationWarning, words)]
     score = np.clip(model.fit(Candidates.of(features), tally).score, -50, 50)
     variance = model.law.variance_at(score, None)
@@ -95,7 +97,7 @@ def _few(model: Any, ids: Sequence[str], features: Any, present: Any, tally: Tal
     if model.structured:
         rank = rank_of(features)
         if total < FEW * rank:
-            few = f"{total} results for {rank} coefficients are few: take the chances as rough."
+            few = f"{counted(total, 'result')} for {counted(rank, 'coefficient')} are few: take the chances as rough."
             return [Finding(BudgetWarning, few)]
         return []
     never = [ids[arm] for arm in np.flatnonzero(present & (tally.counts == 0)).tolist()]
@@ -103,7 +105,7 @@ def _few(model: Any, ids: Sequence[str], features: Any, present: Any, tally: Tal
         words = f"{len(never)} of {int(np.sum(present))} arms were never measured: {_names(never)}."
         return [Finding(BudgetWarning, words)]
     if total < FEW * np.sum(present):
-        return [Finding(BudgetWarning, f"{total} results for {int(np.sum(present))} arms are few.")]
+        return [Finding(BudgetWarning, f"{counted(total, 'result')} for {int(np.sum(present))} arms are few.")]
     return []
 
 

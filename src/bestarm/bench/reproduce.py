@@ -14,6 +14,7 @@ from bestarm.bench.paper import FIGURES, SETTINGS, Figure, replications_of
 from bestarm.bench.runner import Results, run
 from bestarm.draw.style import write_whole
 from bestarm.errors import InputError, UnknownNameError
+from bestarm.numbers import counted
 
 PANELS: dict[str, Mapping[str, Figure]] = {"paper": FIGURES, "cited": cited_figures()}
 
@@ -76,7 +77,8 @@ def measured(
     runs = []
     for fewer in (False, True):
         cells = [cell for figure in figures.values() for cell in figure.cells(fewer)]
-        runs.append(run(cells, replications_of(fewer, replications), seed, n_jobs, cache, engine, progress))
+        about = f"{counted(len(figures), 'figure')}, {'slow policies, ' if fewer else ''}"
+        runs.append(run(cells, replications_of(fewer, replications), seed, n_jobs, cache, engine, progress, about))
     chunks, failures = runs[0].chunks | runs[1].chunks, runs[0].failures | runs[1].failures
     return {name: Results(tuple(figure.cells()), seed, replications, chunks, failures)
             for name, figure in figures.items()}  # fmt: skip
@@ -84,6 +86,7 @@ def measured(
 
 def write(made: paper_report.Made, output: Path) -> Reproduction:
     """Write the table and the drawings of each figure, the table of sentences, and the report in two forms."""
+    output.mkdir(parents=True, exist_ok=True)
     drawings = {}
     for name in made.results:
         rows = points.rows(made.figures, made.results, name)

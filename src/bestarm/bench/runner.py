@@ -1,8 +1,7 @@
 """Running a grid: chunks of replications as pure functions, anywhere joblib can go, appended to a file as they come."""
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from bestarm.bench.store import Store
 from bestarm.core import Pullable
 from bestarm.errors import InputError
 from bestarm.numbers import whole
+from bestarm.progress import Meter
 from bestarm.simulate import chunks
 from bestarm.simulate.chunks import Chunk, Judged, Made, common, seeds
 from bestarm.simulate.engines import computed
@@ -78,10 +78,12 @@ def run(
     cache: str | os.PathLike[str] | None = None,
     engine: str | None = None,
     progress: bool = False,
+    about: str = "",
 ) -> Results:
     """Measure every cell with `replications` replications from the seed `rng`, resuming what `cache` has.
 
-    The numbers do not depend on `n_jobs` or `engine`. A chunk that fails fails its cell; the rest goes on.
+    The numbers do not depend on `n_jobs` or `engine`. A chunk that fails fails its cell; the rest goes on. `progress`
+    shows how many runs are made, how fast and how long it takes yet, with words `about` them.
     """
     cells = tuple({cell.key: cell for cell in cells}.values())
     replications, rng = whole(replications, "replications", least=1), whole(rng, "rng", least=0)
@@ -92,26 +94,15 @@ def run(
     todo = [(cell, rng, n, size) for cell in cells for n, size in enumerate(sizes) if store.known(cell.key, n) < size]
     todo.sort(key=lambda task: -task[0].budget)  # long ones first: the end is then even
     failures: dict[str, str] = {}
-    with _bar(len(cells), len(cells) * replications, sum(size for *_, size in todo), progress) as tick:
+    total = len(cells) * replications
+    with Meter(progress, "runs", total, total - sum(size for *_, size in todo)) as meter:
+        meter.words = f"{about}{len(cells)} cell{'' if len(cells) == 1 else 's'}"
         for chunk in computed(run_chunk, todo, n_jobs, engine):
             if chunk.error is not None:
                 failures[chunk.cell] = f"{chunk.fault}: {chunk.error}"
             else:
                 store.add(chunk)
-            tick(chunk)
+            meter.add(len(chunk.correct))
     kept = [cell.key for cell in cells if cell.key not in failures]
     found = {key: tuple(store.chunks[key, n] for n in range(len(sizes))) for key in kept}
     return Results(cells, rng, replications, found, failures)
-
-
-@contextmanager
-def _bar(cells: int, replications: int, todo: int, progress: bool) -> Iterator[Any]:
-    from tqdm import tqdm
-
-    with tqdm(total=replications, initial=replications - todo, unit=" runs", disable=not progress, leave=False) as bar:
-        bar.set_description(f"{cells} cells")
-
-        def tick(chunk: Chunk) -> None:
-            bar.update(len(chunk.correct))
-
-        yield tick

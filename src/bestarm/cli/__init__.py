@@ -5,6 +5,7 @@ from bestarm.cli import asking as asking
 from bestarm.cli import bench as bench
 from bestarm.cli import correcting as correcting
 from bestarm.cli import design as design
+from bestarm.cli import helping as helping
 from bestarm.cli import plan as plan
 from bestarm.cli import run as run
 from bestarm.cli import studies as studies

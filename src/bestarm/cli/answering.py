@@ -1,7 +1,5 @@
 """What a study says, and its observations made by a command: best, report, run-study."""
 
-import signal
-import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -9,9 +7,10 @@ from typing import Any
 import click
 
 from bestarm.answer.answer import Answer
-from bestarm.cli.app import FORMAT, main, print_answer, say
+from bestarm.cli.app import FORMAT, INTERRUPTED, insist, loudness, main, print_answer, say, stopped_with
 from bestarm.cli.options import PULLING, accounted, cause, counted, of_study, options, spent, typed
 from bestarm.errors import InputError, PullError, RewardError, StorageError
+from bestarm.pulling import ended_by_signals
 from bestarm.study import Study
 from bestarm.study.doctor import set_aside
 from bestarm.study.running import make
@@ -30,7 +29,7 @@ def show(found: Answer, facts: dict[str, Any], style: str, more: Mapping[str, An
     """Print an answer and facts on how it came about; JSON takes `more` along."""
     told = {"chances": found.chances, "warnings": list(found.warnings), "next": found.next}
     print_answer(found.row() | facts, {**told, **more}, style)
-    say(*found.warnings)
+    insist(*found.warnings)
 
 
 @main.command()
@@ -39,7 +38,8 @@ def show(found: Answer, facts: dict[str, Any], style: str, more: Mapping[str, An
 def report(study: Study, output: str) -> None:
     """Write one page that says what was found, how sure it is, and what was spent: `bestarm report -o page.html`."""
     try:
-        study.report(output)
+        with stopped_with(f"{output} is not written; run again to write it"):
+            study.report(output, progress=loudness() >= 0)
     except OSError as error:
         raise InputError(f"{output} cannot be written: {cause(error)}") from error
     say(f"report written to {output}")
@@ -67,9 +67,9 @@ def run_study(
         raise click.UsageError("Missing option '--pull'.")
     timeout = old_timeout if pull_timeout is None else pull_timeout
     given = {key: value for key, value in how.items() if value is not None}
-    with accounted(study, "run again to go on", PullError, RewardError, StorageError):
+    with accounted(study, "run again to go on", PullError, RewardError, StorageError), ended_by_signals():
         try:
-            made = make(study, pull, timeout, n_jobs=jobs, progress=sys.stderr.isatty(), **given)
+            made = make(study, pull, timeout, n_jobs=jobs, progress=loudness() >= 0, **given)
         except KeyboardInterrupt:  # which was said
-            raise SystemExit(128 + signal.SIGINT) from None
+            raise SystemExit(INTERRUPTED) from None
     say(f"{counted(made, 'value')} told; {spent(study)}; next: {typed('best')}")

@@ -4,7 +4,9 @@ import csv
 import errno
 import io
 import json
+import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +15,9 @@ from typing import Any
 import click
 import numpy as np
 
+from bestarm import progress
 from bestarm.answer import wording
-from bestarm.errors import BestArmError
+from bestarm.errors import BestArmError, PullError
 from bestarm.version import __version__
 
 
@@ -22,9 +25,12 @@ from bestarm.version import __version__
 def said() -> Iterator[None]:
     """Let errors on purpose, and the system's, end with exit code 1 and one line, not with a traceback."""
     try:
-        yield
+        with stopped_with("nothing was changed"):
+            yield
     except BestArmError as error:
-        raise click.ClickException(str(error)) from error
+        own = isinstance(error, PullError)  # a person's words, and their program's
+        words = str(error) if own else as_typed(str(error))
+        raise click.ClickException(words) from error
     except np.linalg.LinAlgError as error:
         hint = "are they too large, too small or too much alike?"
         raise click.ClickException(f"these features cannot be reckoned with: {error}; {hint}") from error
@@ -35,15 +41,105 @@ def said() -> Iterator[None]:
         raise click.ClickException(f"{where}{error.strerror or error}") from error
 
 
+@contextmanager
+def stopped_with(words: str) -> Iterator[None]:
+    """Say where Ctrl-C ends a command what is kept and how to go on; the exit code is that of an interrupt, 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        insist(*[""] * sys.stderr.isatty(), f"stopped: {words}")
+        raise SystemExit(INTERRUPTED) from None
+
+
+INTERRUPTED = 130  # 128 and the number of the signal
+# What options are called in Python, where that is not the option's own name.
+ARGUMENTS = {
+    "id_column": ("id",), "feature": ("features", "columns"), "label": ("labels",), "prior_variance": ("prior",),
+    "seed": ("rng",), "jobs": ("n_jobs",), "if_exists": ("load_if_exists",), "pull_timeout": ("timeout",),
+    "new": ("as_",),
+}  # fmt: skip
+
+
+def as_typed(message: str) -> str:
+    """Return a message that calls the options of the command as they are typed, where it calls them as Python does.
+
+    That is `noise_variance`, `id=`, and at the beginning `budget must be ...`; what stands in quotes is left alone.
+    """
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return message
+    for command in main.list_commands(context):
+        if "-" in command:
+            message = re.sub(rf"(?<![\w.'\"-]){command.replace('-', '_')}(?!\w)", command, message)
+    for option in context.command.params:
+        if isinstance(option, click.Option) and option.name and not option.hidden:
+            flag = max(option.opts, key=len)
+            for name in (option.name, *ARGUMENTS.get(option.name, ())):
+                at, end = rf"(?<![\w.'\"?&/-]){name}", r"(?:=|(?!\w))" if "_" in name else "="
+                message = re.sub(rf"{at}=True(?!\w)", flag, message)
+                message = re.sub(rf"{at}='?(?=\w)([\w.-]*)'?", rf"{flag} \1", message)
+                message = re.sub(rf"{at}{end}", flag, message)
+                message = re.sub(rf"^(the )?{name}(?= must\b)", flag, message)
+                message = re.sub(rf"{flag}( \S+)?(, | or ){flag}(?![\w-])", rf"{flag}\1", message)  # both were named
+                message = message.replace(f"{flag}, {flag}", flag)
+    return message
+
+
+class Lines(logging.Handler):
+    """What the log says, as lines on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        progress.write(record.getMessage())
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """Let the log `bestarm` say its warnings on stderr; with -v also how it goes, with -q its errors alone."""
+    log, lines = logging.getLogger("bestarm"), Lines()
+    before = log.level
+    log.addHandler(lines)
+    log.setLevel({-1: logging.ERROR, 0: before, 1: logging.INFO}[loudness()])
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
+        log.setLevel(before)
+
+
+def loudness() -> int:
+    """Return 1 with -v, -1 with -q, else 0."""
+    context = click.get_current_context(silent=True)
+    return 0 if context is None else int(context.meta.get(LOUDNESS, 0))
+
+
+def _louder(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[LOUDNESS] = 1 if param.name == "verbose" else -1
+
+
+LOUDNESS = "bestarm.loudness"
+
+
+def loud_options() -> list[click.Parameter]:
+    """Return -v and -q, which go before a command and behind it."""
+    how: dict[str, Any] = {"is_flag": True, "expose_value": False, "callback": _louder, "show_default": False}
+    more, less = "Say how it goes, also where no bar is seen.", "Say nothing but the answer, warnings and errors."
+    return [click.Option(["-v", "--verbose"], help=more, **how), click.Option(["-q", "--quiet"], help=less, **how)]
+
+
 class ClearCommand(click.Command):
-    """A command whose errors are said in a line."""
+    """A command whose errors are said in a line, and who talks more or less."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.params += loud_options()
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with said():  # --help is printed here
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with said():
+        with said(), heard():
             return super().invoke(ctx)
 
 
@@ -53,6 +149,7 @@ SECTIONS = {
     "Asking and telling": ("ask", "tell", "import", "fail", "hand-back", "close-round", "run-study"),
     "Answers": ("best", "report", "trials"),
     "Putting right": ("amend", "exclude", "restore", "withdraw", "undo", "finish", "add-arms", "raise-budget"),
+    "This command line": ("help", "completion"),
 }
 
 
@@ -91,6 +188,8 @@ def _about(command: click.Command) -> str:
 def main() -> None:
     """Find the best of K candidates within a fixed budget of noisy observations."""
 
+
+main.params += loud_options()
 
 DIRECTION = click.option(
     "--minimize/--maximize",
@@ -139,5 +238,12 @@ def print_answer(row: dict[str, Any], more: dict[str, Any], style: str) -> None:
 
 
 def say(*lines: str) -> None:
+    """Say what is good to know; -q leaves it out."""
+    if loudness() >= 0:
+        insist(*lines)
+
+
+def insist(*lines: str) -> None:
+    """Say what must not be missed."""
     for line in lines:
         click.echo(line, err=True)

@@ -8,6 +8,7 @@ import click
 
 from bestarm.cli.app import FORMAT, main, print_table, say
 from bestarm.cli.options import (
+    COUNT,
     REASON,
     WHO,
     WHY,
@@ -47,9 +48,7 @@ OF_RESULTS = options(
 
 
 @main.command()
-@click.option(
-    "-n", "count", type=click.IntRange(min=1), help="Trials to ask for; the study's batch or stage otherwise."
-)
+@click.option("-n", "count", type=COUNT, help="Trials to ask for; the study's batch or stage otherwise.")
 @click.option("--pending", is_flag=True, help="Write the trials that are out and not yet answered; ask for nothing.")
 @click.option("--by", type=click.Choice(["trial", "arm"]), default="trial", help="A row for each trial, or each arm.")
 @click.option("-o", "--output", default="-", metavar="BATCH.csv|.xlsx", help="File to write; - is stdout.")
@@ -79,11 +78,15 @@ def ask(
             _say_why_nothing(study, pending)
             return
         where = "FILE" if output == "-" else output
-        otherwise = f"; its {len(batch)} trials stay out: `bestarm ask --pending -o {where}` writes them again"
+        again = f"`bestarm ask --pending -o {where}` writes them again"
+        otherwise = f"; its {counted(len(batch), 'trial')} stay out: {again}"
         file.write(batch_bytes(study, batch, output, by == "arm"), otherwise)
     drawn = study.state.plates.get(locate(study.state, batch.trials[0]))
     if drawn and not pending:
         say(f"plate {drawn}: the study's seed, {study.state.seed}, drew which trial is in which well")
+    if count is not None and len(batch) < count and study.state.cost is None:
+        why = "the budget has no more" if study.state.left < 1 else "the round has no more until its results are told"
+        say(f"{count} were asked for: {why}")
     _say_asked(study, batch, output, by)
 
 

@@ -14,11 +14,11 @@ from click.core import ParameterSource
 from bestarm.bench import WORLDS, Results, grid, instance
 from bestarm.bench import run as run_grid
 from bestarm.bench import table as tables
-from bestarm.cli.app import FORMAT, main, plain, print_table, say
+from bestarm.cli.app import FORMAT, loudness, main, plain, print_table, say, stopped_with
+from bestarm.cli.options import COUNT, counted
+from bestarm.draw.style import can_draw
 from bestarm.errors import BestArmError, InputError
 from bestarm.tables.files import read_file
-
-COUNT = click.IntRange(min=1)
 
 
 @main.command()
@@ -38,7 +38,7 @@ def instances(style: str) -> None:
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a parameter; K=8,16 makes two instances."
 )
-@click.option("--budget", type=int, help="Pulls to spend.")
+@click.option("--budget", type=COUNT, help="Pulls to spend.")
 @click.option("--budget-per-arm", type=float, help="Pulls to spend for each arm there is.")
 @click.option(
     "--policy",
@@ -96,9 +96,10 @@ def bench(**options: Any) -> None:
         say(*read_file(asked.file).notes)
     fixed = {key: options[key] for key in FIXED if options[key] not in (None, False)}
     cells = grid(_instances(asked.world, asked.settings, fixed), asked.policies, asked.budget, asked.budget_per_arm)
-    results = run_grid(
-        cells, asked.replications, asked.seed, asked.jobs, asked.output, asked.engine, progress=sys.stderr.isatty()
-    )
+    with stopped_with(_kept(asked.output)):
+        results = run_grid(
+            cells, asked.replications, asked.seed, asked.jobs, asked.output, asked.engine, progress=loudness() >= 0
+        )
     report(results, asked.against, asked.output, asked.style)
 
 
@@ -115,11 +116,14 @@ def _suite(asked: Any, given: set[str]) -> None:
     for name in given - SUITE_OPTIONS:
         shown = {"world": "INSTANCE", "file": "FILE", "settings": "--set"}.get(name, "--" + name.replace("_", "-"))
         raise click.UsageError(f"{shown} cannot be given with --suite, whose instances and budgets are fixed")
-    verdict = race.judge(
-        load(asked.suite_name), asked.judge, asked.policies or None,
-        asked.replications if "replications" in given else 2000, asked.jobs, asked.output, asked.engine,
-        sys.stderr.isatty(), asked.seed if "seed" in given else None,
-    )  # fmt: skip
+    if asked.output is not None:
+        _check_drawing()
+    with stopped_with(_kept(asked.output)):
+        verdict = race.judge(
+            load(asked.suite_name), asked.judge, asked.policies or None,
+            asked.replications if "replications" in given else 2000, asked.jobs, asked.output, asked.engine,
+            loudness() >= 0, asked.seed if "seed" in given else None,
+        )  # fmt: skip
     if asked.output is not None:
         paths = verdicts.write(verdict, asked.output)
         if verdict.rows:
@@ -135,6 +139,19 @@ def _suite(asked: Any, given: set[str]) -> None:
         raise BestArmError(
             f"{verdict.judge} failed in {failed} of {len(verdict.outcomes)} contests; the reasons are above"
         )
+
+
+def _kept(output: Path | None) -> str:
+    """Return what is kept of a benchmark that is stopped, and how to go on."""
+    if output is None:
+        return "nothing is kept of it; with -o FOLDER the next run could go on where this one stopped"
+    return f"what was measured is kept in {output}; the same command goes on from there"
+
+
+def _check_drawing() -> None:
+    """Refuse before anything is measured what could not be drawn in the end."""
+    if not can_draw():
+        raise InputError("figures need matplotlib: pip install 'bestarm-bai[plot]'")
 
 
 def _print_verdict(verdict: Any, style: str) -> None:
@@ -210,10 +227,12 @@ def reproduce(quick: bool, replications: int, names: tuple[str, ...], **how: Any
     """Run every experiment of the paper in three settings, draw its figures, and say which of its sentences hold."""
     from bestarm.bench.reproduce import reproduce as run_all
 
-    done = run_all(names, 100 if quick else replications, quick, progress=sys.stderr.isatty(), **how)
+    with stopped_with(_kept(how["output"])):
+        done = run_all(names, 100 if quick else replications, quick, progress=loudness() >= 0, **how)
     say(f"report: {done.page} and {done.text}")
     rows = [{"section": claim.sentence.place, "sentence": claim.sentence.text, "verdict": claim.verdict}
             for claim in done.claims if claim.ran]  # fmt: skip
     print_table(rows, "table")
     if len(rows) < len(done.claims):
-        say(f"{len(done.claims) - len(rows)} sentences are about figures that were not run")
+        left = len(done.claims) - len(rows)
+        say(f"{counted(left, 'sentence')} {'is' if left == 1 else 'are'} about figures that were not run")

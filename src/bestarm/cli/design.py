@@ -6,18 +6,19 @@ from typing import Any
 import click
 
 from bestarm.answer.wording import aligned, lines, short
-from bestarm.cli.app import FORMAT, main, plain, print_table, say, table_text
-from bestarm.cli.options import Output
+from bestarm.cli.app import FORMAT, insist, main, plain, print_table, say, stopped_with, table_text
+from bestarm.cli.options import COUNT, Output, counted
 from bestarm.cli.tables import PassBar, read_arms, reading, size, table_options
 from bestarm.designs.allocation import CRITERIA, Allocation
 from bestarm.designs.allocation import design as find_design
+from bestarm.draw.style import writable
 from bestarm.errors import InputError
 from bestarm.tables import in_blocks
 
 
 @main.command()
 @click.argument("table", metavar="TABLE")
-@click.option("--pulls", type=click.IntRange(min=1), required=True, help="Measurements to spread over the rows.")
+@click.option("--pulls", type=COUNT, required=True, help="Measurements to spread over the rows.")
 @click.option(
     "--criterion",
     type=click.Choice([*CRITERIA]),
@@ -59,17 +60,19 @@ def design(table: str, pulls: int, criterion: str, tolerance: float, output: str
         read["memory"] = limit
     else:
         given, read = read_arms(table, **read), {}
-    with PassBar() as bar:
+    if output is not None:
+        writable(output)  # known before the passes, not after
+    with PassBar() as bar, stopped_with("nothing is written; a looser --tolerance is quicker"):
         found = find_design(given, pulls, criterion, tolerance=tolerance, progress=bar.passed, rng=0, **read)
     if not found.reached:
-        say(f"Warning: the tolerance of {tolerance:g} was not reached; the certificate is {found.certificate:.6f}")
+        insist(f"Warning: the tolerance of {tolerance:g} was not reached; the certificate is {found.certificate:.6f}")
     rows = found.records()
     if asked["id_column"] is None:
         rows = [{key: cell for key, cell in row.items() if key != "id"} for row in rows]
     if output is not None:
         with Output(output) as file:
             file.write(table_text(rows, "csv").encode())
-        say(f"{len(rows):,} rows written to {output}")
+        say(f"{counted(len(rows), 'row')} written to {output}")
     _print(_facts(found, criterion, asked["cost"]), rows, asked["style"], output is None)
 
 

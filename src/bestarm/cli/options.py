@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from functools import reduce, wraps
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bestarm.cli.app import say
+from bestarm.cli.app import INTERRUPTED, as_typed, insist, say
+from bestarm.draw.style import writable
 from bestarm.errors import BestArmError, BestArmWarning, InputError, StorageError
+from bestarm.numbers import counted as counted
 from bestarm.study import Storage, Study, load_study, open_storage
 from bestarm.study.state import StudyState
 from bestarm.study.trials import id_of
@@ -79,7 +82,9 @@ def of_study(command: Callable[..., Any]) -> Callable[..., Any]:
     def opened(name: str | None, storage: str, allow: tuple[str, ...], moved: str | None, **given: Any) -> Any:
         with warnings_said():
             place = open_storage(storage)
-            return command(load_study(the_name(name, place), place, allow=allow, arms=moved), **given)
+            study = load_study(the_name(name, place), place, allow=allow, arms=moved)
+            with accounted(study, f"nothing is half done, `{typed('trials')}` shows what is kept"):
+                return command(study, **given)
 
     return options(STUDY, STORAGE, ALLOW, MOVED)(opened)
 
@@ -120,13 +125,33 @@ def warnings_said() -> Iterator[None]:
 
         def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
             if issubclass(category, BestArmWarning):
-                say(str(message))
+                insist(as_typed(str(message)))
             else:
                 usual(message, category, *place, **more)
 
         warnings.simplefilter("always", BestArmWarning)
         warnings.showwarning = show
         yield
+
+
+class WholeNumber(click.IntRange):
+    """A whole number as people type it: 10000, 1e4 or 10_000."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or say what is expected."""
+        if isinstance(value, str):
+            try:
+                number = Decimal(value)
+            except ArithmeticError:
+                hint = f"; {value.replace(',', '')} is meant?" if re.fullmatch(r"\d{1,3}(,\d{3})+", value) else ""
+                self.fail(f"{value!r} is not a whole number{hint}", param, ctx)
+            if not number.is_finite() or number != number.to_integral_value() or number.adjusted() > 30:
+                self.fail(f"{value!r} is not a whole number that can be used", param, ctx)
+            value = int(number)
+        return super().convert(value, param, ctx)
+
+
+COUNT = WholeNumber(min=1)
 
 
 def number(ctx: click.Context, param: click.Parameter, value: str) -> float:
@@ -142,11 +167,6 @@ def spent(study: Study) -> str:
     """Return how much of the budget is spent, in words."""
     state = study.state
     return f"{state.used:.10g} of {state.budget:.10g} spent"
-
-
-def counted(n: int, what: str) -> str:
-    """Return how many there are of something: 1 trial, 2 trials."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def typed(*words: str) -> str:
@@ -193,12 +213,14 @@ def accounted(study: Study, go_on: str, *errors: type[BaseException]) -> Iterato
     wanted = errors or (KeyboardInterrupt,)
     try:
         yield
-    except wanted:
+    except wanted as error:
         with suppress(BestArmError):
             study.sync()
         state = study.state
         out = counted(len(state.open_trials()), "trial")
-        say(f"stopped: {spent(study)}, {counted(int(state.total), 'result')} kept, {out} out; {go_on}")
+        insist(f"stopped: {spent(study)}, {counted(int(state.total), 'result')} kept, {out} out; {go_on}")
+        if isinstance(error, KeyboardInterrupt):
+            raise SystemExit(INTERRUPTED) from None
         raise
 
 
@@ -233,10 +255,12 @@ class Output:
             if self.target.parent.is_file():
                 raise NotADirectoryError(f"{self.target.parent} is no folder")
             if not self.device and (overwrite or not there):
-                self.target.parent.mkdir(parents=True, exist_ok=True)
+                writable(path)
                 part = self.target.with_name(f".{secrets.token_hex(8)}.part")
                 part.open("xb").close()
                 self.part = part
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
             raise InputError(f"{path} cannot be written: {cause(error)}") from error
         if there and not overwrite:

@@ -1,7 +1,6 @@
 """`bestarm plan`."""
 
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,11 @@ import click
 import numpy as np
 
 from bestarm import catalog
-from bestarm.cli.app import DIRECTION, FORMAT, main, plain, print_table, say
+from bestarm.cli.app import DIRECTION, FORMAT, insist, loudness, main, plain, print_table, say, stopped_with
 from bestarm.cli.bench import importable_here
+from bestarm.cli.options import COUNT
 from bestarm.cli.tables import read_arms, reading, table_options
+from bestarm.draw.style import can_draw, writable
 from bestarm.errors import BudgetWarning, InputError, UnknownNameError
 from bestarm.planning import Plan, draw
 from bestarm.planning import plan as make_plan
@@ -23,7 +24,6 @@ from bestarm.study import load_study
 COLUMNS = ("id_column", "feature", "exclude", "categorical", "scale", "intercept", "missing", "na")
 ABOVE_0 = click.FloatRange(min=0, min_open=True)
 CHANCE = click.FloatRange(0, 1, min_open=True, max_open=True)
-COUNT = click.IntRange(min=1)
 
 
 @main.command()
@@ -67,12 +67,14 @@ def plan(
     importable_here()
     if (arms_file is None) == (study_name is None):
         raise click.UsageError("say what to plan for: either ARMS.csv or --study-name")
+    if plot is not None:
+        _check_plot(plot)
     columns = {key: settings.pop(key) for key in COLUMNS}
     if arms_file is None:
         features, settings = _of_study(str(study_name), storage, settings)
         show(plan_for(features, **settings), style, plot)
         return
-    _check(plot, **settings)
+    _check(**settings)
     show(plan_for(read_arms(arms_file, **reading(columns)), **settings), style, plot)
 
 
@@ -101,7 +103,8 @@ def plan_for(
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
         say(f"seed {seed}")
-    with warnings.catch_warnings():
+    again = f"nothing is kept of a plan; --seed {seed} gives the same numbers, fewer --replications are quicker"
+    with stopped_with(again), warnings.catch_warnings():
         warnings.simplefilter("ignore", BudgetWarning)
         return make_plan(
             arms,
@@ -109,14 +112,14 @@ def plan_for(
             prior=prior_variance,
             rng=seed,
             n_jobs=jobs,
-            progress=sys.stderr.isatty(),
+            progress=loudness() >= 0,
             **settings,
         )
 
 
 def show(made: Plan, style: str, plot: Path | None = None) -> None:
     """Print a plan, say its warnings, and draw it."""
-    say(*(f"{BudgetWarning.__name__}: {warning}" for warning in made.warnings))
+    insist(*(f"{BudgetWarning.__name__}: {warning}" for warning in made.warnings))
     if style == "json":
         click.echo(json.dumps(plain(made.to_dict()), indent=1))
     elif style == "table":
@@ -125,18 +128,24 @@ def show(made: Plan, style: str, plot: Path | None = None) -> None:
         print_table(list(made.curve), style)
     if plot is not None and made.curve:
         try:
-            plot.parent.mkdir(parents=True, exist_ok=True)
             draw(made).figure.savefig(plot, dpi=150)
         except OSError as error:
             raise InputError(f"--plot cannot be written: {error}") from error
         say(f"figure written to {plot}")
 
 
-def _check(
-    plot: Path | None, model: str | None, gap: float | None, prior_variance: float | None, **settings: Any
-) -> None:
-    if plot is not None and plot.suffix.lower() != ".png":
+def _check_plot(plot: Path) -> None:
+    if plot.suffix.lower() != ".png":
         raise click.UsageError(f"--plot takes a .png file; given {plot.name!r}")
+    if not can_draw():
+        raise click.UsageError("--plot needs matplotlib: pip install 'bestarm-bai[plot]'")
+    try:
+        writable(plot)
+    except InputError as error:
+        raise click.UsageError(f"--plot: {error}") from error
+
+
+def _check(model: str | None, gap: float | None, prior_variance: float | None, **settings: Any) -> None:
     if (gap is None) == (prior_variance is None):
         raise click.UsageError("say how far the best arm is ahead: either --gap or --prior-variance")
     noise = settings["noise_variance"]

@@ -1,6 +1,5 @@
 """`bestarm run` and `bestarm policies`."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,23 +12,29 @@ import numpy as np
 from bestarm import catalog, pulling
 from bestarm.bandits import Bandit, ColumnBandit
 from bestarm.cli.answering import show
-from bestarm.cli.app import DIRECTION, FORMAT, main, print_answer, print_table, say
-from bestarm.cli.options import PULLING, accounted, options, warnings_said
+from bestarm.cli.app import DIRECTION, FORMAT, loudness, main, print_answer, print_table, say, stopped_with
+from bestarm.cli.options import COUNT, PULLING, accounted, options, warnings_said
 from bestarm.cli.tables import read_arms, reading, table_options
-from bestarm.core import policy_of, variance_of_noise, whole_budget
+from bestarm.core import Goal, policy_of, variance_of_noise, whole_budget
+from bestarm.draw.style import writable
 from bestarm.errors import BudgetWarning, InputError
+from bestarm.numbers import counted
+from bestarm.progress import write
+from bestarm.rewards import Rewards
+from bestarm.study.create import chosen_policy
 from bestarm.study.history import look_back
 from bestarm.study.report import checked
 from bestarm.study.running import begin, make
 from bestarm.study.state import StudyState
 from bestarm.study.study import Study
+from bestarm.study.watching import Watch
 from bestarm.tables import in_blocks, open_source, opening
 from bestarm.tables.arms import Arms
 
 
 @main.command()
 @click.argument("arms_file", metavar="ARMS.csv|.xlsx|.parquet|.npy")
-@click.option("--budget", type=int, required=True, help="Pulls to spend, never one more.")
+@click.option("--budget", type=COUNT, required=True, help="Pulls to spend, never one more.")
 @table_options(scale="Scale numeric features; minmax scales a simulated column to [0, 1] too.", missing=None)
 @click.option("--simulate", metavar="COLUMN", help="Take this column as the true means and simulate rewards.")
 @click.option(
@@ -77,6 +82,7 @@ def run(**given: Any) -> None:
     pull: Any = asked.pull
     if pull is not None:
         pull = pulling.named(pull, asked.pull_timeout, arms.ids if isinstance(arms, Arms) else ())
+    world = None if asked.simulate is None else _world(means, asked)
     with warnings_said():
         study = begin(
             arms, whole_budget(asked.budget), asked.log_file, seed=asked.seed, rounds=asked.rounds, labels=asked.label,
@@ -84,14 +90,15 @@ def run(**given: Any) -> None:
             **_policy(asked),
         )  # fmt: skip
         _warn_if_thin(study)
-        truth = None if asked.simulate is None else _world(study, means, asked)
+        truth = world if world is None or means is None else Bandit(study.state.features_of(), means, world)
         _made(study, pull or truth, asked)
         _answer(study, truth, asked)
     if asked.report_file is not None:
-        try:
-            study.report(asked.report_file)
-        except OSError as error:
-            raise InputError(f"--report cannot be written: {error}") from error
+        with stopped_with("the report is not written; what is found is above"):
+            try:
+                study.report(asked.report_file, progress=loudness() >= 0)
+            except OSError as error:  # such as a disk that is full by now
+                raise InputError(f"--report cannot be written: {error}") from error
         say(f"report written to {asked.report_file}")
 
 
@@ -124,6 +131,11 @@ def _check(asked: Any) -> None:
             checked(asked.report_file)
         except InputError as error:
             raise click.UsageError(f"--report: {error}") from error
+    if asked.log_file is not None:
+        try:
+            writable(asked.log_file)
+        except InputError as error:
+            raise click.UsageError(f"--log: {error}") from error
 
 
 def _policy(asked: Any) -> dict[str, Any]:
@@ -145,7 +157,6 @@ def _arms(asked: Any) -> tuple[Any, dict[str, Any] | None, Any]:
             raise InputError("--missing needs all arms in memory, and so long a table is read in blocks; leave it out")
         return path, read, None
     arms = read_arms(path, **read)
-    say(*_id_like(arms))
     if asked.simulate is None:
         return arms, None, None
     if asked.missing == "drop":
@@ -157,37 +168,28 @@ def _arms(asked: Any) -> tuple[Any, dict[str, Any] | None, Any]:
     return arms, None, means
 
 
-def _id_like(arms: Arms) -> list[str]:
-    """Return a word of caution for a feature that only numbers the rows."""
-    steps = [(name, np.diff(column)) for name, column in zip(arms.names, arms.features.T, strict=True)]
-    counts = [name for name, step in steps if len(step) > 2 and step[0] != 0 and np.all(step == step[0])]
-    return [
-        f"column {name!r} only counts the rows, yet is a feature; is it an --id, or to --exclude?" for name in counts
-    ]
-
-
-def _world(study: Study, means: Any, asked: Any) -> Any:
-    """Return the world of a simulated column, whose noise goes with the law of the rewards."""
-    law = study.state.rewards.law
+def _world(means: Any, asked: Any) -> Any:
+    """Return the noise of a simulated column of means, which goes with the law of the rewards; its world if long."""
+    law = Rewards(chosen_policy(**_policy(asked))[1], Goal.of(asked.direction)).law
     if asked.noise_variance is None and not law.counts_suffice:
         raise InputError("simulated rewards need --noise-variance")
     noise = law.noise(asked.noise_variance)
     if means is None:
-        return ColumnBandit.of(open_source(asked.arms_file, [asked.simulate]), noise, study.state.rewards.goal)
+        return ColumnBandit.of(open_source(asked.arms_file, [asked.simulate]), noise, Goal.of(asked.direction))
     law.check_means(means)
-    return Bandit(study.state.features_of(), means, noise)
+    return noise
 
 
 def _warn_if_thin(study: Study) -> None:
     state = study.state
     if state.rows is not None:
-        say(f"{state.rows.rows:,} arms, {state.rows.columns} features, read in blocks")
+        say(f"{state.rows.rows:,} arms, {counted(state.rows.columns, 'feature')}, read in blocks")
     _, begun = study.driver.started or (0, None)
     for pulls in () if begun is None else policy_of(state.policy).describe(begun).stages[:1]:
         dimension = np.linalg.matrix_rank(state.features_of()) if state.rows is None else state.rows.columns
         if pulls < dimension:
             say(
-                f"{BudgetWarning.__name__}: {pulls} pulls in the first stage cannot determine {dimension} "
+                f"{BudgetWarning.__name__}: {counted(pulls, 'pull')} in the first stage cannot determine {dimension} "
                 "dimensions; more budget, fewer features or a larger eta would help"
             )
 
@@ -207,21 +209,18 @@ def _made(study: Study, pull: Any, asked: Any) -> None:
 @contextmanager
 def _watched(study: Study) -> Iterator[Any]:
     """Give a function that shows how far a study has come, and says who is still in the race."""
-    from tqdm import tqdm
-
     state = study.state
     seen = {"closed": state.closed, "left": len(state.in_race)}
-    silent = not sys.stderr.isatty()
-    with tqdm(total=int(state.budget), unit=" pulls", disable=silent, file=sys.stderr, leave=False) as bar:
+    with Watch(study, loudness() >= 0) as watch:
 
         def show(study: Study) -> None:
-            bar.update(int(study.state.total) - bar.n)
+            watch.step()
             if seen["left"] < 0 or study.state.closed == seen["closed"]:
                 return
             seen["closed"] = study.state.closed
             left = study.standing()
-            if left is not None and len(left) < seen["left"]:
-                bar.write(_race_line(study, len(left), seen["left"]), file=sys.stderr)
+            if left is not None and len(left) < seen["left"] and loudness() >= 0:
+                write(_race_line(study, len(left), seen["left"]))
             seen["left"] = -1 if left is None else len(left)
 
         yield show
@@ -230,8 +229,8 @@ def _watched(study: Study) -> Iterator[Any]:
 def _race_line(study: Study, left: int, before: int) -> str:
     state = study.state
     return (
-        f"{state.total:,.0f} of {state.budget:,.10g} pulls: {left:,} of {before:,} arms stay in the race; "
-        f"ahead: {study.best_arm}"
+        f"{state.total:,.0f} of {state.budget:,.10g} pulls: {left:,} of {before:,} arms "
+        f"{'stays' if left == 1 else 'stay'} in the race; ahead: {study.best_arm}"
     )
 
 

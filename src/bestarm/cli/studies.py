@@ -9,9 +9,20 @@ import click
 from click.core import ParameterSource
 
 from bestarm import plugins
-from bestarm.cli.app import DIRECTION, FORMAT, main, print_table, say
-from bestarm.cli.options import ALLOW, STORAGE, STUDY, counted, on_the_line, spent, the_name, typed, warnings_said
-from bestarm.cli.tables import reading, table_options
+from bestarm.cli.app import DIRECTION, FORMAT, main, print_table, say, stopped_with
+from bestarm.cli.options import (
+    ALLOW,
+    COUNT,
+    STORAGE,
+    STUDY,
+    counted,
+    on_the_line,
+    spent,
+    the_name,
+    typed,
+    warnings_said,
+)
+from bestarm.cli.tables import cautions, reading, table_options
 from bestarm.errors import BestArmError, BestArmWarning, InputError, StorageError
 from bestarm.study import Storage, Study, create_study, delete_study, load_study, open_storage
 from bestarm.study.copying import copy_study, upgrade_storage
@@ -33,7 +44,7 @@ SETTINGS = (
 @click.option("--cost", metavar="COLUMN", help="Column with the price of a pull; the budget is then money.")
 @click.option("--by-reference", is_flag=True, help="Keep the place of a large table in the log, not a copy of it.")
 @click.option("--budget", type=float, help="Pulls to spend, or money with --cost; never more.")
-@click.option("--batch", type=click.IntRange(min=1), help="Trials handed out at once, such as a plate of 96.")
+@click.option("--batch", type=COUNT, help="Trials handed out at once, such as a plate of 96.")
 @click.option(
     "--plate", metavar="WELLS", help="Trials are asked by plates: of 96 wells, 24, 384 ..., or ROWSxCOLUMNS of them."
 )
@@ -65,7 +76,8 @@ def create(
     --maximize, --model, --feature, --exclude, and so on.
     """
     given = {key for key in asked if ctx.get_parameter_source(key) is not ParameterSource.DEFAULT}
-    with warnings_said():
+    seen = "the study is begun whole or not at all; `bestarm studies` says whether it was"
+    with warnings_said(), stopped_with(seen):
         place = open_storage(storage)
         if old is None:
             study = _fresh(name, place, asked)
@@ -95,9 +107,13 @@ def _fresh(name: str, place: Storage, asked: dict[str, Any]) -> Study:
         labels=asked["label"], **{key: asked[key] for key in SETTINGS},
     )  # fmt: skip
     if isinstance(arms, Arms):
-        say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
+        say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *cautions(arms, read.get("id")))
     else:
-        say(f"{len(study.state.ids)} arms, {len(study.state.names)} features, kept in {path}: leave it as it is")
+        arms, features = len(study.state.ids), len(study.state.names)
+        say(f"{counted(arms, 'arm')}, {counted(features, 'feature')}, kept in {path}: leave it as it is")
+    if asked["batch"] and asked["cost"] is None and asked["batch"] > study.state.budget:
+        whole = f"the whole budget of {study.state.budget:.10g}"
+        say(f"a batch of {asked['batch']} is above {whole}: all is asked at once, and nothing learnt on the way")
     return study
 
 
@@ -164,8 +180,10 @@ def copy(what: str | None, name: str | None, to: str, new: str | None, storage: 
         raise click.UsageError(f"name the study once: it is {what!r}, and {name!r} by -s")
     place, target = open_storage(storage), open_storage(to)
     name = the_name(what or name, place)
-    records = copy_study(name, place, target, new)
-    say(f"study {name!r} is copied to {target.place} as {new or name!r}: {records} records, read again and compared")
+    with stopped_with(f"study {name!r} is as it was; the same command finishes the copy that was begun"):
+        records = copy_study(name, place, target, new)
+    many = counted(records, "record")
+    say(f"study {name!r} is copied to {target.place} as {new or name!r}: {many}, read again and compared")
 
 
 @main.command("delete-study")
@@ -179,8 +197,9 @@ def delete(name: str | None, yes: bool, storage: str) -> None:
     if not yes:
         if name not in place.names():
             load_study(name, place)  # says which there are
-        raise InputError(f"this would forget study {name!r} and its {_told(name, place)} results; add --yes to do it")
-    delete_study(name, place)
+        raise InputError(f"this would forget study {name!r} and its {_told(name, place)}; add --yes to do it")
+    with stopped_with(f"`bestarm studies` says whether {name!r} is still there"):
+        delete_study(name, place)
     say(f"study {name!r} is deleted")
 
 
@@ -191,7 +210,8 @@ def upgrade(copy: str | None, storage: str) -> None:
     """Make all studies of log version 1 ones of version 2, after a copy: `bestarm upgrade --storage old.jsonl`."""
     with warnings_said():
         warnings.filterwarnings("ignore", "study .* is of version 1", BestArmWarning)  # not for long
-        names, place = upgrade_storage(storage, copy)
+        with stopped_with("no study is half upgraded; the same command goes on"):
+            names, place = upgrade_storage(storage, copy)
     if not names:
         say("every study is of log version 2 already")
         return
@@ -236,12 +256,14 @@ def _salvage(place: Storage, damaged: list[str], out: str) -> None:
         say("no study is damaged, so nothing was written")
     target = open_storage(out)
     for study in damaged:
-        left_out = salvage(study, place, target)
+        again = f"what was read is as it was; delete {study!r} in {target.place} if it is there, and try again"
+        with stopped_with(again):
+            left_out = salvage(study, place, target)
         say(f"study {study!r}: what is whole is in {target.place}", *(f"left out: {line}" for line in left_out))
 
 
 def _told(name: str, place: Storage) -> Any:
     try:
-        return int(load_study(name, place).state.total)
+        return counted(int(load_study(name, place).state.total), "result")
     except BestArmError:
-        return "unreadable"
+        return "unreadable results"

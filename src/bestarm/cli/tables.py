@@ -1,15 +1,19 @@
 """Tables as commands read them: the options, what they say, and what is said back."""
 
+import math
+import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import click
+import numpy as np
 
 from bestarm.cli.app import say
 from bestarm.errors import InputError
 from bestarm.tables.arms import Arms
 from bestarm.tables.encoding import SCALES
+from bestarm.tables.sheet import as_number
 
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -63,8 +67,26 @@ def reading(asked: Mapping[str, Any], given: Collection[str] | None = None, apar
 def read_arms(path: str, **read: Any) -> Arms:
     """Read a table as a whole and say what was found in it."""
     arms = Arms.from_file(path, **read)
-    say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes)
+    say(f"{arms!r}".removeprefix("Arms").strip("()"), *arms.notes, *cautions(arms, read.get("id")))
     return arms
+
+
+def cautions(arms: Arms, id: str | None) -> list[str]:
+    """Return words of caution: on a column that only numbers the rows, on one that could name them and does not."""
+    steps = [(name, np.diff(column)) for name, column in zip(arms.names, arms.features.T, strict=True)]
+    counts = [name for name, step in steps if len(step) > 2 and step[0] != 0 and np.all(step == step[0])]
+    doubt = "only counts the rows, yet is a feature; is it an --id, or to --exclude?"
+    said = [f"column {name!r} {doubt}" for name in counts]
+    texts = [name for name, cells in arms.table.items() if id is None and len(arms) > 2 and _could_name(cells)]
+    if texts:
+        way = f"column {texts[0]!r} has another text in each: --id {shlex.quote(texts[0])} calls them so"
+        said.append(f"arms are called by their row, 1 to {len(arms)}; {way}")
+    return said
+
+
+def _could_name(cells: Any) -> bool:
+    """Return whether the cells of a column are texts, another in each row."""
+    return len(set(cells)) == len(cells) and all(isinstance(one, str) and math.isnan(as_number(one)) for one in cells)
 
 
 class PassBar:

@@ -17,7 +17,7 @@ from bestarm.designs.rounding import AutoRound
 from bestarm.designs.transductive import Transductive
 from bestarm.errors import BudgetError, InputError, UnknownNameError
 from bestarm.linalg import Candidates, span_coordinates
-from bestarm.numbers import LARGEST_WHOLE, generator, real, whole
+from bestarm.numbers import LARGEST_WHOLE, counted, generator, real, whole
 from bestarm.tables import Source, source_of
 from bestarm.tables.views import gathered
 
@@ -171,7 +171,8 @@ def _pulled(
 
 def _check(pulls: int, rank: int) -> None:
     if pulls < rank:
-        raise BudgetError(f"{pulls} pulls cannot determine {rank} dimensions; at least {rank} are needed", least=rank)
+        given = counted(pulls, "pull")
+        raise BudgetError(f"{given} cannot determine {rank} dimensions; at least {rank} are needed", least=rank)
 
 
 CRITERIA: dict[str, Callable[[Source, int, float, Progress | None, Any], Allocation]] = {

@@ -12,15 +12,16 @@ import numpy as np
 from bestarm.answer.answer import ArmEstimate, Assessment
 from bestarm.answer.history import History
 from bestarm.answer.wording import percent
-from bestarm.draw.page import Html, drawing
-from bestarm.draw.style import BLUE, GREEN, GREY, MOST, ORANGE, axes, figure, name_ticks, panels, svg
+from bestarm.draw.page import Html, drawing, tagged
+from bestarm.draw.style import BLUE, GREEN, GREY, MOST, ORANGE, axes, can_draw, name_ticks, panels, svg
 
 FONT: Any = {"svg.fonttype": "none", "text.parse_math": False, "font.family": "DejaVu Sans", "font.size": 9}
 
 
 def inline(draw: Callable[..., Any], *data: Any, label: str, small: bool = False) -> Html:
     """Return a figure as a piece of a page, empty where `draw` has nothing to show."""
-    figure((1, 1))  # says what to install where matplotlib is missing
+    if not can_draw():
+        return tagged("p", f"No chart of {label}: it needs matplotlib, pip install 'bestarm-bai[plot]'.")
     from matplotlib import rc_context
 
     with rc_context(FONT), warnings.catch_warnings():

@@ -1,7 +1,9 @@
 """What every picture and page shares: colours, figures, files written whole."""
 
 import io
+import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +88,34 @@ def png(ax: Any) -> bytes:
     return buffer.getvalue()
 
 
+def writable(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file to write, or refuse one that cannot be: no folder is made for it."""
+    target = Path(path)
+    try:
+        _writable(target, target.parent)
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror or error}") from error
+    return target
+
+
+def _writable(target: Path, folder: Path) -> None:
+    if not folder.is_dir():
+        missing = f"there is no folder {folder}; mkdir -p {folder} makes it"
+        raise InputError(f"{target} cannot be written: {f'{folder} is no folder' if folder.exists() else missing}")
+    if target.is_dir():
+        raise InputError(f"{target} cannot be written: it is a folder")
+    place = target if target.exists() else folder
+    if not os.access(place, os.W_OK):
+        raise InputError(f"{target} cannot be written: this user may not write to {place}")
+
+
+def can_draw() -> bool:
+    """Return whether there is matplotlib, which figures need."""
+    return find_spec("matplotlib") is not None
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.part")
     try:
         unfinished.write_bytes(data)

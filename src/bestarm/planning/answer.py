@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from bestarm.answer.wording import aligned
+from bestarm.numbers import counted
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ class Plan:
 
     def __str__(self) -> str:
         known = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in self.about.items() if value is not None)
-        lines = [f"{self.arms} arms, dimension {self.dimension}; target: error at most {self.error:g}", known]
+        arms = f"{counted(self.arms, 'arm')}, dimension {self.dimension}"
+        lines = [f"{arms}; target: error at most {self.error:g}", known]
         return "\n".join([*lines, *aligned(self.table()), *(f"warning: {one}" for one in self.warnings)])
 
 

@@ -17,6 +17,7 @@ from bestarm.planning.rivals import RIVALS
 from bestarm.planning.search import Simulation, search
 from bestarm.planning.theorem import Theorem
 from bestarm.planning.worlds import Prior, Worlds
+from bestarm.progress import Meter
 from bestarm.simulate.intervals import NORMAL
 from bestarm.simulate.policies import Named, OwnPolicy, named
 from bestarm.tables.opening import as_arms, is_array
@@ -70,8 +71,8 @@ def plan(
         return _nothing_to_find(worlds, chosen, error, about)
     seed = int(generator(rng, "rng").integers(2**63))
     worlds.predictors(1, np.random.default_rng(seed))  # worlds that cannot be are refused before anything runs
-    with _bar(progress) as bar:
-        runs = Simulation(worlds, chosen, replications, seed, n_jobs, error, bar)
+    with Meter(progress, "runs") as meter:
+        runs = Simulation(worlds, chosen, replications, seed, n_jobs, error, meter)
         if listed is None:
             search(runs, cap)
         else:
@@ -204,9 +205,3 @@ def _nothing_to_find(worlds: Worlds, policies: Iterable[str], error: float, abou
         warnings=(),
         about=about,
     )
-
-
-def _bar(progress: bool) -> Any:
-    from tqdm import tqdm
-
-    return tqdm(unit=" runs", disable=not progress, leave=False)

@@ -12,6 +12,7 @@ from bestarm.errors import BudgetError, InputError
 from bestarm.noise import Counts
 from bestarm.planning.answer import Rounds
 from bestarm.planning.worlds import Worlds
+from bestarm.progress import Meter
 from bestarm.simulate import chunks
 from bestarm.simulate.chunks import CHUNK, Chunk, Made, Watch, common, fingerprint, seeds
 from bestarm.simulate.engines import computed
@@ -58,7 +59,7 @@ class Simulation:
     seed: int
     n_jobs: int
     error: float
-    bar: Any
+    meter: Meter
     wrong: dict[Cell, int] = field(default_factory=dict)
     rounds: dict[Cell, Rounds] = field(default_factory=dict)
 
@@ -68,8 +69,8 @@ class Simulation:
         most = max(1, min(CHUNK, NUMBERS // self.worlds.features.size))
         sizes = list(enumerate(chunks.sizes(self.replications, most)))
         tasks = [(self.worlds, self.policies[cell[0]], cell, self.seed, *one) for cell in new for one in sizes]
-        self.bar.total = self.bar.n + len(new) * self.replications
-        self.bar.set_description(f"budget {max((b for _, b in new), default=0):,}")
+        self.meter.total = self.meter.done + len(new) * self.replications
+        self.meter.words = f"budget {max((b for _, b in new), default=0):,}"
         failures = []
         for chunk, rounds in computed(run_chunk, tasks, self.n_jobs):
             name, budget = chunk.cell
@@ -78,7 +79,7 @@ class Simulation:
             self.wrong[name, budget] = self.wrong.get((name, budget), 0) + int(np.sum(~chunk.correct))
             if rounds is not None:
                 self.rounds[name, budget] = rounds
-            self.bar.update(len(chunk.correct))
+            self.meter.add(len(chunk.correct))
         if failures:
             raise InputError(min(failures))
 

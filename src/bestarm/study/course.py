@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from bestarm.errors import InputError, PullError, StorageError
-from bestarm.numbers import shown
+from bestarm.numbers import counted, shown
 from bestarm.study import results
 from bestarm.study.leases import A_PERSON, Life
 from bestarm.study.outbox import Outbox
@@ -142,6 +142,15 @@ class Course:
                 del self.flying[name]
                 self._broke(outcome.trial, outcome.error, outcome.value)
 
+    def report(self, hear: Callable[[Study, Trial, float], Any]) -> None:
+        """Let `hear` know of each value that is in the log now; where that fails the run ends as by any error."""
+        told = self.outbox.told
+        while told:
+            try:
+                hear(self.study, *told.popleft())
+            except Exception as error:
+                self._stop(error)
+
     def verdict(self) -> int:
         """Return how many values were told, or raise what ended the run; values that could not be told come first."""
         if self.outbox.values:
@@ -159,7 +168,7 @@ class Course:
         spent = f"stopped with {state.used:g} of {state.budget:g} spent; {kept}"
         if self.study.storage.place == "memory":  # which ends with the process
             return spent
-        first = f"; {left} of the trials that were handed out come first then" if left else ""
+        first = f"; {left} of the trials that were handed out come{'s' * (left == 1)} first then" if left else ""
         return f"{spent}; run again to go on{first}"
 
     def _begin(self) -> list[Trial]:
@@ -232,7 +241,7 @@ class Course:
         gone = self.life.gone(self.study.sync(), persons=not self.shared)
         if gone:
             taken = self.study.take_over(me, gone, self.life.lease)
-            log.info("%d trials are taken over from %s", len(taken), ", ".join(sorted(gone)) or "a person")
+            log.info("%s taken over from %s", counted(len(taken), "trial"), ", ".join(sorted(gone)) or "a person")
             self.life.forget(gone)
         pending = self.study.pending()
         self._hold([trial for trial in pending if trial.id not in self.held and self._holder(trial) == me])

@@ -73,7 +73,9 @@ def create_study(
     """
     place = _open(storage)
     table, kept = _arms(arms, {**(read or {}), **_options(reading)}, place.folder, labels)
-    chosen, rewards_model = _policy(policy, model) if isinstance(table, Arms) else _in_blocks(policy, model, table)
+    chosen, rewards_model = (
+        chosen_policy(policy, model) if isinstance(table, Arms) else _in_blocks(policy, model, table)
+    )
     name = f"study-{uuid.uuid4().hex[:8]}" if study_name is None else study_name
     goal, numbers = Goal.of(direction), _settings(table, budget, name, noise_variance, seed)
     options = {**_plates(batch, plate), "rounds": _rounds(chosen, rounds)}
@@ -151,7 +153,7 @@ def _known(name: str, storage: Place, place: Storage) -> None:
         raise UnknownNameError("study", name, names)
 
 
-def _policy(policy: Any, model: Any) -> tuple[Any, Any]:
+def chosen_policy(policy: Any, model: Any = None) -> tuple[Any, Any]:
     """Return the policy and the model of its rewards, which is the policy's own where it has one."""
     by_name = model is None or isinstance(model, str)
     if policy is None:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from bestarm.numbers import shown
+from bestarm.numbers import counted, shown
 from bestarm.study.course import Outcome, WrongKind
 from bestarm.study.retry import PullTimeout
 from bestarm.study.trials import Trial
 
 Pull = Callable[[Trial], Any]
+PATIENCE, SLICE = 5.0, 0.1  # seconds until threads that do not end are left alone; between two looks
 
 
 @dataclass
@@ -39,7 +40,8 @@ class Deadlines:
         while self.wait() <= 0:
             attempt = next(iter(self.begun))
             trial, _ = self.begun.pop(attempt)
-            found.append(Outcome(trial, attempt, error=PullTimeout(f"did not finish in {self.timeout:g} seconds")))
+            late = PullTimeout(f"did not finish in {counted(self.timeout or 0.0, 'second')}")
+            found.append(Outcome(trial, attempt, error=late))
         return found
 
 
@@ -50,11 +52,22 @@ class Threads:
         self.pull, self.deadlines = pull, Deadlines(timeout)
         self.results: SimpleQueue[Outcome] = SimpleQueue()
         self.refused: WrongKind | None = None  # after which nothing is begun
+        self.threads: set[threading.Thread] = set()  # that pull
 
     def send(self, trial: Trial, attempt: int) -> None:
         """Begin an attempt."""
         self.deadlines.begun[attempt] = trial, time.monotonic()
-        threading.Thread(target=self._work, args=(trial, attempt), daemon=True).start()
+        thread = threading.Thread(target=self._work, args=(trial, attempt), daemon=True)
+        self.threads = {one for one in self.threads if one.is_alive()} | {thread}
+        thread.start()
+
+    def stop(self, end: Callable[[], Any]) -> None:
+        """Let `end` end what is under way, again for what a thread was only about to begin, until nothing is."""
+        late = time.monotonic() + PATIENCE
+        while any(thread.is_alive() for thread in self.threads) and time.monotonic() < late:
+            end()
+            for thread in self.threads:
+                thread.join(SLICE / len(self.threads))
 
     def _work(self, trial: Trial, attempt: int) -> None:
         try:

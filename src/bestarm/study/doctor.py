@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bestarm.errors import BestArmError
+from bestarm.numbers import counted
 from bestarm.study.corrections import label, outliers
 from bestarm.study.evidence import times
 from bestarm.study.state import VERSION, StudyState
@@ -64,7 +65,7 @@ def _what_to_do(said: str) -> str:
 def _standing(study: Study) -> Iterator[str]:
     state = study.state
     standing = "over" if state.over else f"round {max(state.rounds, 1)}"
-    told = f"{state.records} records, {int(state.total)} results"
+    told = f"{counted(state.records, 'record')}, {counted(int(state.total), 'result')}"
     ahead = study.best_arm if state.total else "nothing yet"
     yield f"{told}, {state.used:g} of {state.budget:g} spent, {standing}; ahead: {ahead}"
     if state.version < VERSION:

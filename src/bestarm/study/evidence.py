@@ -11,6 +11,7 @@ from bestarm import bounds
 from bestarm.answer.answer import Answer, Assessment, Evidence, assess
 from bestarm.core import policy_of
 from bestarm.errors import InputError
+from bestarm.numbers import counted
 from bestarm.study.corrections import label, outliers
 from bestarm.study.driver import PolicyFailed
 from bestarm.study.parts import absence
@@ -88,7 +89,7 @@ def _among(state: StudyState, found: Evidence) -> tuple[str, ...]:
     """Say that of a long table only some arms are compared."""
     if state.rows is None:
         return ()
-    return (f"Chances are among the {len(found.ids):,} arms measured, of {state.rows.rows:,}.",)
+    return (f"Chances are among the {counted(len(found.ids), 'arm')} measured, of {state.rows.rows:,}.",)
 
 
 def bound(study: "Study", state: StudyState, found: Evidence, gap: float) -> float | None:

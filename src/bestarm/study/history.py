@@ -7,6 +7,7 @@ import numpy as np
 from bestarm.answer.answer import behind
 from bestarm.answer.history import History, RaceStep, Sight
 from bestarm.errors import InputError
+from bestarm.progress import Meter
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.evidence import evidence_of
 from bestarm.study.state import StudyState
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 POINTS = 15  # at which one looks back at how sure one was
 
 
-def look_back(study: "Study", draws: int = 1000, points: int = POINTS) -> History:
+def look_back(study: "Study", draws: int = 1000, points: int = POINTS, progress: bool = False) -> History:
     """Return the history of a study; its chances are recomputed at up to `points` moments."""
     total = int(study.sync().total)
     wanted = list(np.unique(np.linspace(0, total, points + 1).astype(int))[1:]) if total else []
@@ -27,18 +28,20 @@ def look_back(study: "Study", draws: int = 1000, points: int = POINTS) -> Histor
     steps: list[RaceStep] = []
     sights: list[Sight] = []
     driver, state = Driver(), study.state
-    for record, state in study.log.replay():
-        started = started or float(record["time"])
-        now = int(state.total)  # less than was told, where some was told before or excluded
-        if now != told:
-            told = now
-            arrivals.append((float(record["time"]), told))
-        if _turn(state) != seen:
-            seen = _turn(state)
-            _step(steps, driver, state, told)
-        if wanted and told >= wanted[0]:
-            wanted = [point for point in wanted if point > told]
-            sights.append(_sight(state, told, draws))
+    with Meter(progress, "results looked back on", total) as meter:
+        for record, state in study.log.replay():
+            started = started or float(record["time"])
+            now = int(state.total)  # less than was told, where some was told before or excluded
+            if now != told:
+                told = now
+                arrivals.append((float(record["time"]), told))
+            if _turn(state) != seen:
+                seen = _turn(state)
+                _step(steps, driver, state, told)
+            if wanted and told >= wanted[0]:
+                wanted = [point for point in wanted if point > told]
+                sights.append(_sight(state, told, draws))
+                meter.at(told)
     if state.corrected:  # after the last round, perhaps
         _step(steps, driver, state, told)
     started = min([started, *(when for when, _ in arrivals)])  # results of another study are older

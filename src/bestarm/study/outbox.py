@@ -4,6 +4,7 @@ import logging
 import math
 import random
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -62,6 +63,7 @@ class Outbox:
     made: int = 0
     values: dict[str, tuple[Trial, Record]] = field(default_factory=dict)  # by trial
     failures: dict[str, tuple[Trial, str]] = field(default_factory=dict)
+    told: deque[tuple[Trial, float]] = field(default_factory=deque)  # values now in the log, for whoever wants to hear
     unsure: set[str] = field(default_factory=set)  # values that may be in the log although the storage failed
 
     def __post_init__(self) -> None:
@@ -87,6 +89,7 @@ class Outbox:
             self.outage.give_up(error)
             raise
         self.outage.worked()
+        self.told.extend((trial, one["value"]) for trial, one in self.values.values())
         self.values.clear()
         self.failures.clear()
         return True
@@ -100,9 +103,10 @@ class Outbox:
         """Take out, and count, the values that are in the log although the storage said that it failed."""
         known = self.study.sync().results if self.unsure else {}
         for name in self.unsure & set(self.values):
-            one = self.values[name][1]
+            trial, one = self.values[name]
             if one["trial"] in known and known[one["trial"]].sum == one["value"]:
                 self.made += 1
+                self.told.append((trial, one["value"]))
                 del self.values[name]
         self.unsure.clear()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bestarm.errors import StorageError
+from bestarm.numbers import counted
 from bestarm.tables import Source, open_source
 from bestarm.tables.arms import Arms
 
@@ -55,7 +56,7 @@ def table_of(
         return open_source(path, **kept.get("read", {}))
     arms = Arms.from_file(path, **kept.get("read", {}))
     if len(arms) != kept["rows"]:
-        raise StorageError(f"{path} has {len(arms)} arms; {kept['rows']} are expected")
+        raise StorageError(f"{path} has {counted(len(arms), 'arm')}; {kept['rows']} are expected")
     return plain(arms) | {"labels": kept.get("labels", [])}
 
 

@@ -15,9 +15,10 @@ from bestarm.answer.wording import how_sure, number, percent
 from bestarm.draw import figures
 from bestarm.draw import page as pages
 from bestarm.draw.page import Html
-from bestarm.draw.style import MOST, png, write_whole
+from bestarm.draw.style import MOST, can_draw, png, writable, write_whole
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates
+from bestarm.numbers import counted
 from bestarm.simulate.intervals import NORMAL
 from bestarm.study.evidence import assessment, evidence_of
 from bestarm.study.history import look_back
@@ -28,38 +29,41 @@ if TYPE_CHECKING:
     from bestarm.study.study import Study
 
 
-def write_report(study: "Study", path: str | os.PathLike[str]) -> None:
+def write_report(study: "Study", path: str | os.PathLike[str], progress: bool = False) -> None:
     """Write the page to an .html file, or how the arms compare to a .png file, whole or not at all."""
     target = checked(path)
     picture = target.suffix.lower() == ".png"
-    write_whole(target, png(figures.draw_arms(assessment(study))) if picture else page(study).encode())
+    write_whole(target, png(figures.draw_arms(assessment(study))) if picture else page(study, progress).encode())
 
 
 def checked(path: str | os.PathLike[str]) -> Path:
-    """Return where a report is to go, or refuse what is neither a page nor a picture."""
+    """Return where a report is to go, or refuse what is neither a page nor a picture, or cannot be made or written."""
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm", ".png"):
         raise InputError(f"a report is a .html or a .png file; given {target.name!r}")
-    return target
+    if target.suffix.lower() == ".png" and not can_draw():
+        raise InputError("a .png report needs matplotlib: pip install 'bestarm-bai[plot]', or write a .html page")
+    return writable(target)
 
 
-def page(study: "Study") -> str:
+def page(study: "Study", progress: bool = False) -> str:
     """Return the report as one HTML page without links, scripts or outside files."""
     state = study.sync()
     if not state.total and len(state.in_race) > 1:
         parts = [_nothing_yet(state)]
     else:
         found = assessment(study)
-        parts = [*_answer(state, found), *_pictures(found, look_back(study)), *_check(state, found)]
+        parts = [*_answer(state, found), *_pictures(found, look_back(study, progress=progress)), *_check(state, found)]
         parts += [_failures(state), *_table(found)]
     return pages.page(f"{state.name}: report", *parts, _again(state))
 
 
 def _nothing_yet(state: StudyState) -> Html:
-    out = f"{state.round.handed:,} trials are out." if state.round is not None and state.round.handed else ""
+    handed = 0 if state.round is None else state.round.handed
+    out = f"{counted(handed, 'trial')} {'is' if handed == 1 else 'are'} out." if handed else ""
     return pages.head(
         f"Study {state.name}", "No result yet",
-        f"{len(state.in_race):,} arms are in the race and {_spent(state)} {_money(state)} are spent. {out} "
+        f"{counted(len(state.in_race), 'arm')} are in the race and {_spent(state)} {_money(state)} are spent. {out} "
         "As soon as a result is told, this page says which arm looks best.",
     )  # fmt: skip
 
@@ -182,7 +186,8 @@ def _measured(state: StudyState) -> list[tuple[float, ...]]:
 def _failures(state: StudyState) -> Html:
     reasons = Counter(str(failure["reason"]) for failure in state.failures)
     refunded = sum(bool(failure["refund"]) for failure in state.failures)
-    note = f"{len(state.failures):,} trials could not be made; {refunded:,} were refunded and asked again."
+    failed = counted(len(state.failures), "trial")
+    note = f"{failed} could not be made; {refunded:,} {'was' if refunded == 1 else 'were'} refunded and asked again."
     rows = [(reason, f"{times:,}") for reason, times in reasons.most_common(20)]
     return pages.section("Failures", note, pages.table(["reason", "times"], rows, ["times"])) if rows else Html()
 
@@ -191,7 +196,7 @@ def _table(assessment: Assessment) -> list[Html]:
     best, heads = assessment.answer.arm, ("arm", *COLUMNS)
     rows = [[pages.strong(cell) if e.arm == best else cell for cell in _row(e)] for e in assessment.estimates]
     first, rest = (pages.table(heads, some, COLUMNS) for some in (rows[:MOST], rows[MOST:]))
-    more = [pages.folded(f"The other {len(rows) - MOST:,} arms", rest)] if len(rows) > MOST else []
+    more = [pages.folded(f"The other {counted(len(rows) - MOST, 'arm')}", rest)] if len(rows) > MOST else []
     return [pages.section("All arms", "", first), *more]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bestarm.core import Tally
 from bestarm.errors import InputError, RewardError
-from bestarm.numbers import LARGEST_VALUE, real, whole
+from bestarm.numbers import LARGEST_VALUE, counted, real, whole
 from bestarm.study.limits import LARGEST, totals_of
 from bestarm.study.naming import arm_index, locate
 from bestarm.study.rounds import as_ranges, ranges
@@ -116,7 +116,7 @@ def extras(state: StudyState, arm: str, values: Any, id: str | None = None, aske
     if id is not None:
         own_id(id)
         if len(given) != 1:
-            raise InputError(f"an id names one result; {len(given)} values given")
+            raise InputError(f"an id names one result; {counted(len(given), 'value')} given")
     before = state.results.get(id or "")
     if before is not None and before.arm != where:
         raise InputError(
@@ -317,5 +317,5 @@ def _pairs(what: Told, values: Any) -> Iterable[tuple[Trial | str, Any]]:
         raise InputError(f"a batch, a trial, a trial id or a mapping from ids to values is expected; given {what!r}")
     given = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     if len(given) != len(what):
-        raise InputError(f"{len(what)} values expected, the number of trials asked; {len(given)} given")
+        raise InputError(f"{counted(len(what), 'value')} expected, the number of trials asked; {len(given)} given")
     return zip(what.trials, given, strict=True)

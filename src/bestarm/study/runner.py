@@ -5,6 +5,7 @@ value that came back; trials that were out are made again by the next run, or by
 """
 
 import asyncio
+import inspect
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -15,16 +16,23 @@ from typing import Any, TypeVar
 
 from bestarm import pulling
 from bestarm.errors import InputError, UnknownNameError
-from bestarm.numbers import real, shown, whole
+from bestarm.numbers import counted, real, shown, whole
 from bestarm.study.course import Course
 from bestarm.study.crews import Pull, Tasks, Threads
 from bestarm.study.leases import LEASE, Life
 from bestarm.study.retry import Pace, Retry, RetryOn
 from bestarm.study.study import Study
+from bestarm.study.trials import Trial
+from bestarm.study.watching import Watch
 
 T = TypeVar("T")
+Hear = Callable[[Study, Trial, float], Any]
 
 log = logging.getLogger("bestarm")
+
+
+def unheard(study: Study, trial: Trial, value: float) -> None:
+    """Let nobody hear of a result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +47,12 @@ class RunTerms:
 
     Trials that were out before are made first, but for those of runners that are at work; with `shared` also those that
     a person asked for are left alone. A runner that gives no sign of life for `lease` seconds has lost its trials to
-    the others; if a value of one comes all the same, it counts once. `progress` shows a bar, or is a function that is
-    called with the study. `account` is told what was spent where a signal or a cancellation ends the run.
+    the others; if a value of one comes all the same, it counts once.
+
+    `progress` shows who is ahead, what is spent, how fast and how long yet: a bar on a terminal, elsewhere a line a
+    minute; or it is a function that is called with the study. `on_result(study, trial, value)` is called for every
+    value as soon as it is in the log; where it raises, the run ends by that. `account` is told what was spent where a
+    signal or a cancellation ends the run.
     """
 
     retries: int = 2
@@ -51,6 +63,7 @@ class RunTerms:
     backoff: float = 0.5
     per_second: float | None = None
     lease: float = LEASE
+    on_result: Hear = unheard
     account: Callable[[str], Any] = log.warning
 
     @classmethod
@@ -59,6 +72,8 @@ class RunTerms:
         for name in how:
             if name not in cls.__dataclass_fields__:
                 raise UnknownNameError("setting of a run", name, ("n_jobs", *cls.__dataclass_fields__))
+        if inspect.iscoroutinefunction(how.get("on_result")):
+            raise InputError("on_result must be a plain function of study, trial and value; given a coroutine function")
         return cls(**how)
 
     @property
@@ -86,19 +101,21 @@ def run(study: Study, pull: Callable[..., float], n_jobs: int = 1, **how: Any) -
     terms = RunTerms.of(how)
     course = terms.course(study, whole(n_jobs, "n_jobs", least=1))
     crew = Threads(_caller(pull, study), terms.limit)
-    with _bar(study, terms.progress) as show, _on_signals(course) as heard:
+    with Watch(study, terms.progress) as watch, _on_signals(course) as heard:
         try:
             course.start()
             while not course.done:
                 for trial in course.step():
                     crew.send(trial, course.flying[trial.id])
+                course.report(terms.on_result)
                 course.take(crew.collect(course.pause()))
-                show(course.outbox.made)
+                watch.step()
         finally:
             if course.flying and isinstance(pull, pulling.Command):
-                pull.stop()
+                crew.stop(pull.stop)
             course.take(crew.collect(0.0))
             course.end()
+            course.report(terms.on_result)
     if heard and course.error is None:
         terms.account(course.summary())
         raise KeyboardInterrupt if heard[-1] == signal.SIGINT else SystemExit(128 + heard[-1])
@@ -114,14 +131,17 @@ async def run_async(study: Study, pull: Callable[..., Awaitable[float]], concurr
     terms = RunTerms.of(how)
     course = terms.course(study, whole(concurrency, "concurrency", least=1))
     crew, cancelled = Tasks(_caller(pull, study), terms.limit), False
-    with ThreadPoolExecutor(1, "bestarm-study") as pool, _bar(study, terms.progress) as show:
+    with ThreadPoolExecutor(1, "bestarm-study") as pool, Watch(study, terms.progress) as watch:
         try:
             await _aside(pool, course.start)
             while not course.done:
                 for trial in await _aside(pool, course.step):
                     crew.send(trial, course.flying[trial.id])
+                course.report(terms.on_result)
                 course.take(await crew.collect(course.pause()))
-                show(course.outbox.made)
+                if watch.due():
+                    await _aside(pool, watch.look)
+                watch.show()
         except asyncio.CancelledError:
             course.stopping = cancelled = True
             raise
@@ -131,6 +151,7 @@ async def run_async(study: Study, pull: Callable[..., Awaitable[float]], concurr
             finally:
                 course.take(crew.came())
                 await _aside(pool, course.end)
+                course.report(terms.on_result)
                 if cancelled:
                     terms.account(course.summary())
     return course.verdict()
@@ -174,7 +195,8 @@ def _on_signals(course: Course) -> Iterator[list[int]]:
         if len(heard) > 2:
             raise KeyboardInterrupt
         if course.flying and not course.hurried:
-            log.warning("stopping: waiting for %d pulls under way; Ctrl-C again does not wait", len(course.flying))
+            pulls = counted(len(course.flying), "pull")
+            log.warning("stopping: waiting for %s under way; Ctrl-C again does not wait", pulls)
 
     def ours(own: Any) -> bool:  # what others handle is theirs
         return own in (signal.SIG_DFL, pulling.leave)
@@ -182,20 +204,3 @@ def _on_signals(course: Course) -> Iterator[list[int]]:
     interrupts = pulling.signals_to(stop, ["SIGINT"], lambda own: own not in (None, signal.SIG_IGN))
     with interrupts, pulling.signals_to(stop, pulling.ENDING, ours):
         yield heard
-
-
-@contextmanager
-def _bar(study: Study, progress: bool | Callable[[Study], None]) -> Iterator[Callable[[int], None]]:
-    """Give a function that shows how many values were told; a function of the study shows what it likes."""
-    if callable(progress):
-        yield lambda made: progress(study)
-        return
-    if not progress:
-        yield lambda made: None
-        return
-    from tqdm import tqdm
-
-    state = study.sync()
-    before, total = int(state.total), None if state.cost else int(state.budget)
-    with tqdm(total=total, initial=before, unit=" pulls", leave=False) as bar:
-        yield lambda made: bar.update(before + made - bar.n) and None

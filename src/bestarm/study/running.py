@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,19 @@ import numpy as np
 from bestarm import pulling
 from bestarm.answer.answer import Answer
 from bestarm.core import Goal, Pullable, Pulls, Tally
+from bestarm.draw.style import writable
 from bestarm.errors import BudgetError, InputError, StorageError, UnknownNameError
+from bestarm.numbers import counted
 from bestarm.study import results
 from bestarm.study.create import create_study
 from bestarm.study.limits import said
-from bestarm.study.runner import RunTerms
+from bestarm.study.runner import Hear, RunTerms, unheard
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record
 from bestarm.study.storage.memory import Memory
 from bestarm.study.study import Study
+from bestarm.study.trials import number_of
+from bestarm.study.watching import Watch
 from bestarm.tables.opening import READING
 
 NAME = "run"  # of the study in a log of its own
@@ -46,7 +49,7 @@ def run(
 
     `pull` is a function from an arm's id to a reward; a text, 'CMD {id}' or MODULE:FUNCTION; or a world to simulate,
     such as a `Bandit`. With `log` every reward is kept in that file, and the same call goes on where it stopped.
-    `settings` are those of `create_study` (id, rounds, batch, ...) and of `Study.run` (retries, per_second, ...).
+    `settings` are those of `create_study` (id, rounds, batch, ...) and of `Study.run` (retries, on_result, ...).
 
     >>> from bestarm import Bandit, Gaussian
     >>> world = Bandit(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0.1, 0.2, 0.9]), Gaussian(1.0))
@@ -60,6 +63,8 @@ def run(
         if name not in known:
             nearest = str(UnknownNameError("setting", name, known)).partition("; ")[2]
             raise InputError(f"run has no setting {name!r}; {WAYS.get(name, nearest)}")
+    if isinstance(pull, str):
+        pull = pulling.named(pull, timeout)
     study = begin(
         arms, budget, log, policy=policy, model=model, direction=direction, noise_variance=noise_variance, seed=seed,
         **settings,
@@ -79,7 +84,7 @@ def begin(arms: Any, budget: float, log: str | os.PathLike[str] | None = None, *
     """Return the study of a run: in memory, or the one in `log`, which goes on if it is there."""
     if log is None:
         return create_study(arms, budget, study_name=NAME, storage=Memory(), **settings)
-    path = Path(log)
+    path = writable(log)
     if path.is_file():
         with path.open("rb") as file:
             if file.read(len(OLD)) == OLD:
@@ -98,29 +103,35 @@ def make(study: Study, pull: Callable[[str], float] | str | Pullable, timeout: f
     if isinstance(pull, str):
         pull = pulling.named(pull, timeout, study.arms if study.state.rows is None else ())
     if isinstance(pull, pulling.Command):
+        pull.check_ids(study.arms if study.state.rows is None else ())
         timeout = None  # it ends its own
     if callable(pull):
         return study.run(pull, timeout=timeout, **how)
-    return simulate(study, pull, how.get("progress"))
+    return simulate(study, pull, how.get("progress", False), how.get("on_result", unheard))
 
 
-def simulate(study: Study, world: Pullable, progress: Any = None) -> int:
+def simulate(study: Study, world: Pullable, progress: Any = False, on_result: Hear = unheard) -> int:
     """Make a study's observations by a world whose arms are the study's; return how many values were told.
 
     Of each round the policy hears one sum an arm. They are drawn from the seed and the number of the round, so that a
-    run that was stopped goes on to the same numbers. The world's rewards are in the person's direction.
+    run that was stopped goes on to the same numbers. The world's rewards are in the person's direction. `progress` and
+    `on_result` are as in `RunTerms`; of the trials of an arm in a round each is heard with their average.
     """
     if study.sync().rows is None and np.ndim(world.features) != 2:
         raise InputError(
             f"one world is expected, of features (K, d); given a stack of shape {np.shape(world.features)}"
         )
     if study.state.rows is None and len(world.features) != len(study.state.ids):
-        raise InputError(f"the world has {len(world.features)} arms, the study {len(study.state.ids)}")
+        raise InputError(f"the world has {counted(len(world.features), 'arm')}, the study {len(study.state.ids)}")
     told = 0
-    while study.sync().open_trials() or study._hand_out(None, {}):  # nobody asks for ids
-        told += study.write(lambda state: results.telling(state, _drawn(state, world)))
-        if callable(progress):
-            progress(study)
+    with Watch(study, progress) as watch:
+        while study.sync().open_trials() or study._hand_out(None, {}):  # nobody asks for ids
+            trials = study.pending() if on_result is not unheard else ()
+            told += study.write(lambda state: results.telling(state, _drawn(state, world)))
+            for trial in trials:
+                one = study.state.results[number_of(trial.id) or 0]
+                on_result(study, trial, one.sum / one.count)
+            watch.step()
     return told
 
 

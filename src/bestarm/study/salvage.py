@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bestarm.errors import InputError, StorageError
+from bestarm.numbers import counted
 from bestarm.study import fold
 from bestarm.study.plans import affordable, begin_of
 from bestarm.study.results import names_of, trials_of
@@ -130,7 +131,7 @@ class Saving:
             results = [new for new in (self._result(one, kind) for one in record["results"]) if new]
             lost = len(record["results"]) - len(results)
             if lost:
-                self._lose(f"record {number}: {lost} results have lost their arms, or what they put right")
+                self._lose(f"record {number}: {counted(lost, 'result')} lost the arm, or what it puts right")
             yield from [{**record, "results": results}] if results else []
         elif kind in ("fail", "exclude", "restore", "close", "undo", "end"):
             try:
@@ -172,7 +173,7 @@ class Saving:
             yield from self._paid(now.plan[start : start + count], record)
             yield {**record, "round": now.number}
         else:
-            self._lose(f"record {number}: the plan of its {count} trials is lost; they keep their numbers and price")
+            self._lose(f"record {number}: the plan of its {counted(count, 'trial')} is lost, not their price")
             yield from self._handed(first + count - 1, record)
 
     @property

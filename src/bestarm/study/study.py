@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.errors import BestArmError, BestArmWarning, InputError
-from bestarm.numbers import real, whole
+from bestarm.numbers import counted, real, whole
 from bestarm.study import asking, corrections, results, table
 from bestarm.study.beyond import Pending
 from bestarm.study.driver import Driver, PolicyFailed
@@ -43,7 +43,7 @@ class Study:
 
     def __repr__(self) -> str:
         state = self.log.state
-        return f"Study({self.name!r}: {len(state.ids)} arms, {state.used:g} of {state.budget:g} spent)"
+        return f"Study({self.name!r}: {counted(len(state.ids), 'arm')}, {state.used:g} of {state.budget:g} spent)"
 
     @property
     def state(self) -> StudyState:
@@ -308,11 +308,11 @@ class Study:
 
         return answer(self, **settings)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def report(self, path: str | os.PathLike[str], progress: bool = False) -> None:
         """Write one page for people who were not there; see `bestarm.study.report`."""
         from bestarm.study.report import write_report
 
-        write_report(self, path)
+        write_report(self, path, progress)
 
     def run(self, pull: Any, **settings: Any) -> int:
         """Make all observations by calling `pull(arm id)`, several at a time; see `bestarm.study.runner`."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bestarm.errors import ArmsError, InputError, UnknownNameError
-from bestarm.numbers import LARGEST_VALUE
+from bestarm.numbers import LARGEST_VALUE, counted
 from bestarm.tables.cells import MISSING
 from bestarm.tables.encoding import Column, Encoding
 from bestarm.tables.files import read_file
@@ -200,13 +200,12 @@ class Arms:
         return len(self.features)
 
     def __repr__(self) -> str:
-        return f"Arms({len(self)} arms, {len(self.names)} features, rank {self.rank})"
+        return f"Arms({counted(len(self), 'arm')}, {counted(len(self.names), 'feature')}, rank {self.rank})"
 
     @cached_property
     def rank(self) -> int:
-        """The rank of the features, brought within [-1, 1] lest their singular values overflow."""
-        peak = np.abs(self.features).max()
-        return int(np.linalg.matrix_rank(self.features / peak)) if peak else 0
+        """The rank of the features."""
+        return _rank(self.features)
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -219,7 +218,10 @@ class Arms:
         groups = [" and ".join(group[:3]) for group in alike.values() if len(group) > 1]
         equal = f"arms {'; '.join(groups[:3])} have equal features: the features cannot tell them apart"
         short = f"the rank is {self.rank}: some features are combinations of others"
-        return [f"{equal} (groups: {len(groups)})"] * bool(groups) + [short] * (self.rank < len(self.names))
+        levels = {name for one in self.encoding.columns if one.levels for name in one.names}
+        plain = [place for place, name in enumerate(self.names) if name not in levels]  # the 0/1 of a category sum to 1
+        lost = self.rank < len(self.names) and _rank(self.features[:, plain]) < len(plain)
+        return [f"{equal} (groups: {len(groups)})"] * bool(groups) + [short] * lost
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.ids)
@@ -275,7 +277,7 @@ class Arms:
     def describe(self) -> str:
         """Return a summary in lines: sizes, encoding, cost, notes."""
         cost = "" if self.cost is None else f", cost {self.cost.min():g} to {self.cost.max():g}"
-        lines = [f"{len(self)} arms, {len(self.names)} features, rank {self.rank}{cost}"]
+        lines = [f"{counted(len(self), 'arm')}, {counted(len(self.names), 'feature')}, rank {self.rank}{cost}"]
         lines += ["intercept"] * self.encoding.intercept
         for one in self.encoding.columns:
             scaling = f"(x - {one.shift:g}) / {one.unit:g}"
@@ -293,6 +295,12 @@ def _as_given(cells: Sequence[str], at: int) -> Any:
     if isinstance(cells, Numbers):
         return cells.values[at].item()
     return cells.values[at] if isinstance(cells, Given) else cells[at]
+
+
+def _rank(features: Floats) -> int:
+    """Return the rank of features, brought within [-1, 1] lest their singular values overflow."""
+    peak = np.abs(features).max(initial=0.0)
+    return int(np.linalg.matrix_rank(features / peak)) if peak else 0
 
 
 def _id(given: Any) -> str:
