@@ -82,13 +82,13 @@ def fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
-def counted(n: float, what: str) -> str:
-    """Return how many there are of something.
+def counted(n: float, what: str, mark: str = "") -> str:
+    """Return how many there are of something, with a `mark` between thousands if one is given.
 
-    >>> counted(1, "trial"), counted(2400, "pull")
-    ('1 trial', '2,400 pulls')
+    >>> counted(1, "trial"), counted(2400, "pull"), counted(2400, "pull", ",")
+    ('1 trial', '2400 pulls', '2,400 pulls')
     """
-    return f"{n:,.10g} {what}{'' if n == 1 else 's'}"
+    return f"{n:{mark}.10g} {what}{'' if n == 1 else 's'}"
 
 
 def shown(value: object) -> str:

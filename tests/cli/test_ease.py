@@ -71,7 +71,7 @@ def test_a_missing_file_is_said_as_missing(call):
     planned = ("plan", "ad.csv", "--gap", 1, "--noise-variance", 1)
     begun = ("create-study", "s", "--arms", "ad.csv", "--budget", 9)
     for words in (simulated, planned, ("design", "ad.csv", "--pulls", 9), begun):
-        assert refused(call(*words)) == "Error: ad.csv: there is no such file\n"
+        assert refused(call(*words)) == "Error: ad.csv cannot be read: No such file or directory\n"
 
 
 def test_no_folder_is_made_silently(ads, tmp_path):

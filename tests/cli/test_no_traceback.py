@@ -195,7 +195,7 @@ def test_arguments_that_are_no_text_are_no_traceback(folder):
     name = os.fsdecode(b"t\xff.csv")
     (folder / name).write_text(TABLE)
     assert simulated("--report", os.fsdecode(b"r\xff.html"), "--log", os.fsdecode(b"l\xff"), table=name).exit_code == 0
-    refused(simulated(table=os.fsdecode(b"n\xff.csv")), "there is no such file")
+    refused(simulated(table=os.fsdecode(b"n\xff.csv")), "No such file")
 
 
 # what is in a file

@@ -89,7 +89,7 @@ def _among(state: StudyState, found: Evidence) -> tuple[str, ...]:
     """Say that of a long table only some arms are compared."""
     if state.rows is None:
         return ()
-    return (f"Chances are among the {counted(len(found.ids), 'arm')} measured, of {state.rows.rows:,}.",)
+    return (f"Chances are among the {counted(len(found.ids), 'arm', ',')} measured, of {state.rows.rows:,}.",)
 
 
 def bound(study: "Study", state: StudyState, found: Evidence, gap: float) -> float | None:

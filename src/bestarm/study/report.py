@@ -60,10 +60,10 @@ def page(study: "Study", progress: bool = False) -> str:
 
 def _nothing_yet(state: StudyState) -> Html:
     handed = 0 if state.round is None else state.round.handed
-    out = f"{counted(handed, 'trial')} {'is' if handed == 1 else 'are'} out." if handed else ""
+    out = f"{counted(handed, 'trial', ',')} {'is' if handed == 1 else 'are'} out." if handed else ""
     return pages.head(
         f"Study {state.name}", "No result yet",
-        f"{counted(len(state.in_race), 'arm')} are in the race and {_spent(state)} {_money(state)} are spent. {out} "
+        f"{len(state.in_race):,} arms are in the race and {_spent(state)} {_money(state)} are spent. {out} "
         "As soon as a result is told, this page says which arm looks best.",
     )  # fmt: skip
 
@@ -186,7 +186,7 @@ def _measured(state: StudyState) -> list[tuple[float, ...]]:
 def _failures(state: StudyState) -> Html:
     reasons = Counter(str(failure["reason"]) for failure in state.failures)
     refunded = sum(bool(failure["refund"]) for failure in state.failures)
-    failed = counted(len(state.failures), "trial")
+    failed = counted(len(state.failures), "trial", ",")
     note = f"{failed} could not be made; {refunded:,} {'was' if refunded == 1 else 'were'} refunded and asked again."
     rows = [(reason, f"{times:,}") for reason, times in reasons.most_common(20)]
     return pages.section("Failures", note, pages.table(["reason", "times"], rows, ["times"])) if rows else Html()
@@ -196,7 +196,7 @@ def _table(assessment: Assessment) -> list[Html]:
     best, heads = assessment.answer.arm, ("arm", *COLUMNS)
     rows = [[pages.strong(cell) if e.arm == best else cell for cell in _row(e)] for e in assessment.estimates]
     first, rest = (pages.table(heads, some, COLUMNS) for some in (rows[:MOST], rows[MOST:]))
-    more = [pages.folded(f"The other {counted(len(rows) - MOST, 'arm')}", rest)] if len(rows) > MOST else []
+    more = [pages.folded(f"The other {counted(len(rows) - MOST, 'arm', ',')}", rest)] if len(rows) > MOST else []
     return [pages.section("All arms", "", first), *more]
 
 
