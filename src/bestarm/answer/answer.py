@@ -16,7 +16,7 @@ from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
 from bestarm.models.means import Means
-from bestarm.models.posterior import ROUNDING, DrawnPosterior, deviation
+from bestarm.models.many import ROUNDING, Believed
 from bestarm.rewards import Rewards
 
 ROOM = 40_000_000  # draws times arms that are held at once
@@ -147,7 +147,7 @@ class Evidence:
         """How many results there are."""
         return int(self.known.counts.sum())
 
-    def believed(self, draws: int, rng: Any) -> DrawnPosterior:
+    def believed(self, draws: int, rng: Any) -> Believed:
         """Return the posterior of the arms in the race."""
         draws = int(min(draws, max(500, ROOM // len(self.ids))))
         if draws < 1:
@@ -155,8 +155,8 @@ class Evidence:
         given = (self.features, self.known, self.noise_variance, draws, rng)
         try:
             with np.errstate(all="ignore"):
-                everyone: DrawnPosterior = self.rewards.model.posterior(*given)
-            if not np.isfinite(everyone.draws).all():
+                everyone: Believed = self.rewards.model.posterior(*given)
+            if not everyone.finite:
                 raise ArithmeticError("the posterior is not finite")
         except BEYOND:  # results are kept, also those it cannot use
             everyone = Means().posterior(*given)
@@ -199,7 +199,8 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
     model, policy = evidence.rewards.model, evidence.policy_arm
     belief = evidence.believed(draws, rng)
     present = np.flatnonzero(evidence.present)
-    leader = int(np.argmax(belief.mean))
+    mean = belief.mean
+    leader = int(np.argmax(mean))
     theirs = leader if policy is None else int(np.searchsorted(present, policy))
     estimates = _estimates(evidence, belief)
     fit = model.check(evidence.features, evidence.known, evidence.noise_variance)
@@ -207,7 +208,7 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
     doubted = any(finding.kind is LackOfFitWarning for finding in found) or not evidence.by_model
     chosen = theirs if doubted else leader
     differ = _difference(estimates, leader, theirs, belief, _why(model, doubted))
-    ranked = sorted(range(len(present)), key=lambda i: (-estimates[i].chance, -belief.mean[i]))
+    ranked = sorted(range(len(present)), key=lambda i: (-estimates[i].chance, -mean[i]))
     best, others = estimates[chosen], [estimates[i] for i in ranked if i != chosen]
     answer = Answer(
         arm=best.arm,
@@ -216,7 +217,7 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
         p_best=best.chance,
         chances={estimates[i].arm: estimates[i].chance for i in ranked},
         runner_up=others[0].arm if others else None,
-        expected_regret=behind(belief, chosen),
+        expected_regret=belief.behind(chosen),
         corrected=best.corrected,
         warnings=(*(finding.words for finding in found), *differ, *evidence.notes),
         believes=belief.words,
@@ -233,11 +234,6 @@ def _assess(evidence: Evidence, draws: int, rng: np.random.Generator) -> Assessm
     return Assessment(answer, tuple(estimates[i] for i in ranked), fit, tuple(found))
 
 
-def behind(belief: DrawnPosterior, arm: int) -> float:
-    """Return how far an arm is behind the best, on average."""
-    return float(np.mean(belief.draws.max(axis=1) - belief.draws[:, arm]))
-
-
 def _alone(evidence: Evidence) -> Assessment:
     """Return the only arm, which needs no result to be the best."""
     arm = int(np.flatnonzero(evidence.present)[0])
@@ -250,12 +246,12 @@ def _alone(evidence: Evidence) -> Assessment:
     return Assessment(answer, (one,), FitCheck("nothing to check: there is one arm"))
 
 
-def _estimates(evidence: Evidence, belief: DrawnPosterior) -> list[ArmEstimate]:
+def _estimates(evidence: Evidence, belief: Believed) -> list[ArmEstimate]:
     """Return the estimates of the arms in the race, in their own order, turned to the person's direction."""
     natural, present, model = evidence.rewards.natural, np.flatnonzero(evidence.present), evidence.rewards.model
     model = model if model.structured else Means()
     value = fitted(model, evidence.features, evidence.known)[present]
-    ends = natural(np.quantile(belief.draws, (0.025, 0.975), axis=0))
+    ends = natural(belief.ends)
     columns = (
         np.asarray(evidence.known.counts)[present],
         natural(value),
@@ -279,11 +275,11 @@ def _why(model: Any, doubted: bool) -> str:
 
 
 def _difference(
-    estimates: list[ArmEstimate], leader: int, theirs: int, belief: DrawnPosterior, words: str
+    estimates: list[ArmEstimate], leader: int, theirs: int, belief: Believed, words: str
 ) -> tuple[str, ...]:
     """Say that policy and data differ, unless the two arms are as good as equal."""
     ahead = float(belief.mean[leader] - belief.mean[theirs])
-    if leader == theirs or ahead <= max(1e-9 * deviation(belief.draws), ROUNDING * abs(float(belief.mean[leader]))):
+    if leader == theirs or ahead <= max(1e-9 * belief.scale, ROUNDING * abs(float(belief.mean[leader]))):
         return ()
     policy, data = estimates[theirs], estimates[leader]
     odds = f"their chances of being best are {percent(policy.chance)} and {percent(data.chance)}"

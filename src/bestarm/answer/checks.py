@@ -47,8 +47,9 @@ def _lack_words(model: Any, fit: FitCheck) -> str:
 def _alike(ids: Sequence[str], features: Any, present: Any) -> list[Finding]:
     groups: dict[bytes, list[str]] = {}
     scale = np.maximum(np.abs(features).max(axis=0, initial=0), 1e-300)
+    rounded = np.round(features / scale, 9) + 0.0
     for arm in np.flatnonzero(present).tolist():
-        groups.setdefault((np.round(features[arm] / scale, 9) + 0.0).tobytes(), []).append(ids[arm])
+        groups.setdefault(rounded[arm].tobytes(), []).append(ids[arm])
     same = [group for group in groups.values() if len(group) > 1]
     if not same:
         return []

@@ -14,26 +14,29 @@ import numpy as np
 
 from bestarm.core import Array, Tally
 from bestarm.iterate import uphill
-from bestarm.models.posterior import Draws, Effects, choose, grid
+from bestarm.models.many import FEW, Believed, ManyArms, Part
+from bestarm.models.posterior import DrawnPosterior, Effects, choose, grid
 
 if TYPE_CHECKING:
     from bestarm.models.law import Law
 
 FREE = 5.0  # standard deviation of a shift of the predictor, in a generalized linear model: hardly a limit
 WORTH = 0.1  # weights must leave the worth of this share of the draws, or they are not used
+ROOM = 1 << 21  # predictors held at a time
 LARGE = 300  # with more coefficients than this a coarser grid must do
 
 
 def generalized(
     effects: Effects, law: "Law", tally: Tally, noise_variance: float | None, draws: int, rng: Any
-) -> Draws:
-    """Return draws of the means and their mean: Laplace's approximation at each spread, then weights that correct it.
+) -> Believed:
+    """Return what is known of the means: Laplace's approximation at each spread, then weights that correct it.
 
     The draws come from the mixture of normals around the modes; weighing each by likelihood times prior over the
     density it came from, and drawing again, removes most of what the approximation missed.
     """
     rng = np.random.default_rng(rng)
-    z, r, data = effects.rows, effects.rank, _Data(effects.rows, law, tally, noise_variance)
+    z, r = effects.rows, effects.rank
+    data = _Data(z, law, tally, noise_variance) if len(z) <= FEW else _pulled(z, law, tally, noise_variance)
     spread, log_weight = grid(0.03, 30.0, 15 if r <= LARGE else 5)
     P = _precisions(effects, spread**2 / effects.size)
     theta, H = _modes(data, P)
@@ -51,9 +54,11 @@ def generalized(
         with np.errstate(divide="ignore"):
             prior = logsumexp(log_weight + logdet_prior / 2 - _squares(found, 0 * theta, P) / 2, axis=1)
             from_here = logsumexp(np.log(chance) + logdet / 2 - _squares(found, theta, H) / 2, axis=1)
-        found = found[_again(data.likelihood(found) + prior - from_here, rng)]
+        found = found[_again(data.likelihoods(found) + prior - from_here, rng)]
+    if len(z) > FEW:
+        return ManyArms([Part(np.zeros(len(z)), z, found)], rng, value=lambda at: law.value(law.near(at)))
     drawn = law.value(law.near(found @ z.T))
-    return drawn, drawn.mean(axis=0)
+    return DrawnPosterior(drawn, drawn.mean(axis=0))
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,11 @@ class _Data:
     def likelihood(self, theta: Array) -> Array:
         return self.law.likelihood(self.predictor(theta), self.tally, self.noise_variance)
 
+    def likelihoods(self, theta: Array) -> Array:
+        """Return the same of many coefficients, some at a time."""
+        step = max(1, ROOM // max(len(self.z), 1))
+        return np.concatenate([self.likelihood(theta[at : at + step]) for at in range(0, len(theta), step)])
+
     def gradient(self, theta: Array) -> Array:
         at = self.predictor(theta)
         residual = self.tally.sums - self.tally.counts * self.law.value(at)
@@ -80,6 +90,12 @@ class _Data:
         at = self.predictor(theta)
         information = self.tally.counts * self.law.slope(at) * self.law.weight(at, self.noise_variance)
         return (self.z.T * information[:, None, :]) @ self.z  # Eq. 2, without P
+
+
+def _pulled(z: Array, law: "Law", tally: Tally, noise_variance: float | None) -> _Data:
+    """Return the data of the arms pulled alone, of which there are fewer."""
+    pulled = tally.counts > 0
+    return _Data(z[pulled], law, tally.each(lambda part: part[pulled]), noise_variance)
 
 
 def _precisions(effects: Effects, variance: Array) -> Array:

@@ -24,7 +24,8 @@ from bestarm.core import Array, Tally
 from bestarm.errors import InputError, RewardError
 from bestarm.models.checks import FitCheck, pearson, scatter_of_means
 from bestarm.models.laplace import generalized
-from bestarm.models.posterior import Draws, Effects, noise_of_repeats, normal
+from bestarm.models.many import Believed
+from bestarm.models.posterior import Effects, noise_of_repeats, normal
 from bestarm.noise import Bernoulli, Counts, Gaussian, Noise
 from bestarm.noise import Poisson as PoissonNoise
 
@@ -127,8 +128,8 @@ class Law(Protocol):
         """Return the law with its number of coefficients in words; `noise` says what is known of the noise."""
         return f"{self.named()} in {rank} coefficients" + ("" if self.counts_suffice else f", {noise}")
 
-    def posterior(self, effects: Effects, tally: Tally, noise_variance: float | None, draws: int, rng: Any) -> Draws:
-        """Return draws of the means of all arms and their mean, the prior shrinking."""
+    def posterior(self, effects: Effects, tally: Tally, noise_variance: float | None, draws: int, rng: Any) -> Believed:
+        """Return what is known of the means of all arms, the prior shrinking."""
         if noise_variance is None and not self.counts_suffice:
             noise_variance = noise_of_repeats(tally)
         return generalized(effects, self, tally, noise_variance, draws, rng)
@@ -294,7 +295,7 @@ class Identity(Law):
     def inverse(self, mean: float) -> float:
         return mean
 
-    def posterior(self, effects: Effects, tally: Tally, noise_variance: float | None, draws: int, rng: Any) -> Draws:
+    def posterior(self, effects: Effects, tally: Tally, noise_variance: float | None, draws: int, rng: Any) -> Believed:
         return normal(effects, tally, noise_variance, draws, rng)
 
     def stretch(self, gap: float, base: float, best: Array, second: Array, steps: Array) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 
 from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
-from bestarm.models.posterior import DrawnPosterior
+from bestarm.models.many import Believed
 from bestarm.models.protocols import Fit, Model, each_by_itself
 
 
@@ -33,7 +33,7 @@ class Means(Model):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> DrawnPosterior:
+    ) -> Believed:
         return each_by_itself(tally, noise_variance, draws, rng)
 
     @property

@@ -17,18 +17,16 @@ With normal rewards, N = diag(n), V = X'NX = W diag(v) W', b = W'X'S and a the s
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from bestarm.core import Array, Tally
+from bestarm.models.many import ENDS, FEW, ROUNDING, Believed, ManyArms, Part, tie
 from bestarm.posteriors import Normal
-
-Draws: TypeAlias = tuple[Array, Array]  # of the means of all arms (n, K), and their mean (K,)
 
 SHIFT = 0.9  # the features allow a shift if they explain this share of the constant
 LEAST = 2  # degrees of freedom of the noise; repeats that give fewer are filled up with the scatter of all values
-ROUNDING = 1e-14  # of a mean: what it may be off by
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class DrawnPosterior:
 
     draws: Array
     mean: Array
-    words: str
+    words: str = ""
 
     @property
     def variance(self) -> Array:
@@ -57,12 +55,35 @@ class DrawnPosterior:
     def chances(self) -> Array:
         """The probability of being best, by arm; ties, such as of arms with the same features, are shared."""
         top = self.draws.max(axis=1, keepdims=True)
-        best = self.draws >= top - np.maximum(ROUNDING * np.abs(top), 1e-9 * deviation(self.draws))
+        best = self.draws >= top - tie(top, self.scale)
         return (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+
+    @property
+    def ends(self) -> Array:
+        """What holds each mean with probability 95 %, `(2, K)`."""
+        return np.quantile(self.draws, ENDS, axis=0)
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation of all draws of all means."""
+        return deviation(self.draws)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all draws are numbers."""
+        return bool(np.isfinite(self.draws).all())
+
+    def behind(self, arm: int) -> float:
+        """Return how far an arm is behind the best, on average."""
+        return float(np.mean(self.draws.max(axis=1) - self.draws[:, arm]))
 
     def among(self, arms: Array) -> "DrawnPosterior":
         """Return the same for some of the arms only."""
         return DrawnPosterior(self.draws[:, arms], self.mean[arms], self.words)
+
+    def called(self, words: str) -> "DrawnPosterior":
+        """Return the same, called this in a sentence."""
+        return replace(self, words=words)
 
 
 def deviation(values: Array) -> float:
@@ -189,8 +210,8 @@ class _Diagonal:
         return grid(0.03 / np.sqrt(max(self.total, 1)), 30 * max(1.0, farthest / max(least, 1e-7)), 60)
 
 
-def normal(effects: Effects | None, tally: Tally, noise_variance: float | None, draws: int, rng: Any) -> Draws:
-    """Return draws of the means and their mean, for normal rewards; no effects: each arm by itself."""
+def normal(effects: Effects | None, tally: Tally, noise_variance: float | None, draws: int, rng: Any) -> Believed:
+    """Return what is known of the means, for normal rewards; no effects: each arm by itself."""
     rng = np.random.default_rng(rng)
     movable = (effects is None or effects.level) and tally.counts.sum() > 1  # of a single value, size tells the noise
     level = tally.level if movable else 0.0
@@ -214,12 +235,22 @@ def normal(effects: Effects | None, tally: Tally, noise_variance: float | None, 
     chance, at = choose(log_weight, draws, rng)
     variance = Q[at] / rng.chisquare(freedom, draws) if noise is None else np.full(draws, noise)
     m = m_hat[at] + free * np.sqrt(variance / divisor[at]) * rng.standard_normal(draws)
+    mean = chance @ ((lam * d.b + m_hat[:, None] * d.a) / narrow)
+    if d.basis is None and len(mean) > FEW:
+        parts = []
+        for g in np.unique(at):
+            centre, row = level + unit * lam[g] * d.b / narrow[g], (unit * d.a / narrow[g])[:, None]
+            own = unit * np.sqrt(lam[g] / narrow[g])
+            parts.append(Part(centre, row, m[at == g, None], own, np.sqrt(variance[at == g])))  # Eq. 6
+        return ManyArms(parts, rng, level + unit * mean)
     gamma = (lam[at] * d.b + m[:, None] * d.a) / narrow[at]
     gamma += np.sqrt(variance[:, None] * (lam / narrow)[at]) * rng.standard_normal(gamma.shape)  # Eq. 6
-    mean = chance @ ((lam * d.b + m_hat[:, None] * d.a) / narrow)
     if d.basis is None:
-        return level + unit * gamma, level + unit * mean
-    return level + unit * (gamma @ d.basis.T), level + unit * (d.basis @ mean)
+        return DrawnPosterior(level + unit * gamma, level + unit * mean)
+    mean = level + unit * (d.basis @ mean)
+    if len(mean) > FEW:
+        return ManyArms([Part(np.full(len(mean), level), unit * d.basis, gamma)], rng, mean)
+    return DrawnPosterior(level + unit * (gamma @ d.basis.T), mean)
 
 
 def unit_of(tally: Tally, level: Any) -> float:

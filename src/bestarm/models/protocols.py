@@ -10,7 +10,8 @@ from bestarm.errors import InputError
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck, rank_of
 from bestarm.models.law import Identity, Law
-from bestarm.models.posterior import DrawnPosterior, Effects, as_floats, noise_words, normal
+from bestarm.models.many import Believed
+from bestarm.models.posterior import Effects, as_floats, noise_words, normal
 
 OTHERWISE = (
     "The policy, which judges a stage by its own data, ended with {policy}; everything told speaks for {data}: {odds}."
@@ -53,8 +54,8 @@ class Model(Protocol):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> DrawnPosterior:
-        """Return what `tally` says of the means of arms with `features` `(K, d)`, as draws."""
+    ) -> Believed:
+        """Return what `tally` says of the means of arms with `features` `(K, d)`, by that many draws."""
         return each_by_itself(tally, noise_variance, draws, rng, silence(self))
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
@@ -82,10 +83,10 @@ class LawModel(Model, Protocol):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> DrawnPosterior:
+    ) -> Believed:
         effects = Effects.of(features)
-        drawn = self.law.posterior(effects, as_floats(tally), noise_variance, draws, rng)
-        return DrawnPosterior(*drawn, self.law.described(effects.rank, noise_words(noise_variance)))
+        found = self.law.posterior(effects, as_floats(tally), noise_variance, draws, rng)
+        return found.called(self.law.described(effects.rank, noise_words(noise_variance)))
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
         mean = self.fit(Candidates.of(features), tally).mean
@@ -96,10 +97,10 @@ class LawModel(Model, Protocol):
         return self
 
 
-def each_by_itself(tally: Tally, noise_variance: float | None, draws: int, rng: Any, why: str = "") -> DrawnPosterior:
+def each_by_itself(tally: Tally, noise_variance: float | None, draws: int, rng: Any, why: str = "") -> Believed:
     """Return the posterior without structure."""
-    drawn = normal(None, as_floats(tally), noise_variance, draws, rng)
-    return DrawnPosterior(*drawn, f"each arm by itself, {noise_words(noise_variance)}{why}")
+    found = normal(None, as_floats(tally), noise_variance, draws, rng)
+    return found.called(f"each arm by itself, {noise_words(noise_variance)}{why}")
 
 
 def silence(model: Any) -> str:
@@ -119,7 +120,7 @@ class FitOnly(Model):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> DrawnPosterior:
+    ) -> Believed:
         return each_by_itself(tally, noise_variance, draws, rng, silence(self.model))
 
 

@@ -12,14 +12,15 @@ from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
 from bestarm.models.linear import Linear
+from bestarm.models.many import FEW, Believed, ManyArms, Part
 from bestarm.models.posterior import LEAST, DrawnPosterior, as_floats, choose, noise_words, rough_variance, unit_of
 from bestarm.models.protocols import Fit, Model
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, structures
 from bestarm.structures.mixture import Mixture
 from bestarm.structures.odds import Odds, binary, read
+from bestarm.structures.posterior import Outlook
 from bestarm.structures.words import explained
 
-ALL = 10**6  # arms up to which the evidence is computed on all of them, pulled or not
 BINOMIAL = 4.0  # the noise variance of wins and losses read as log odds
 
 
@@ -55,7 +56,7 @@ class Weighed(Model):
 
     def posterior(
         self, features: Array, tally: Tally, noise_variance: float | None, draws: int = 4000, rng: Any = None
-    ) -> DrawnPosterior:
+    ) -> Believed:
         """Return draws of the means: of one hypothesis each, σ² drawn too where it is not known.
 
         Wins and losses are judged on the scale of log odds, where their noise is known but for how far it is from
@@ -67,17 +68,25 @@ class Weighed(Model):
         mixture, odds = self.read(Candidates.of(np.asarray(features, dtype=np.float64)), known)
         chance, at = choose(np.log(np.maximum(mixture.weight[0], 1e-300)), draws, rng)
         known_noise = None if noise_variance is None or odds is not None else noise_variance / unit / unit
-        found, mean = np.empty((draws, len(tally.counts))), np.zeros(len(tally.counts))
+        few, parts = len(tally.counts) <= FEW, []
+        found, mean = np.empty((draws * few, len(tally.counts))), np.zeros(len(tally.counts))
         for g, look in enumerate(mixture.outlooks()):
             mine = np.flatnonzero(at == g)
             variance = _variances(mixture.noise[0, g], known, known_noise, odds, len(mine), rng)
-            found[mine] = look.draw(len(mine), rng.standard_normal, variance[:, None])[0]
+            if few:
+                found[mine] = look.draw(len(mine), rng.standard_normal, variance[:, None])[0]
+            elif len(mine):
+                parts.append(_part(look, unit, np.sqrt(variance), rng))
             mean = mean + chance[g] * look.mean[0]
         weights = {kind.name: float(weight) for kind, weight in zip(self.kinds, mixture.kinds[0], strict=True)}
+        words = explained(weights) + ("; in log odds" if odds is not None else f"; {noise_words(noise_variance)}")
+        if not few:
+            exact = unit * mean if odds is None else None
+            return ManyArms(parts, rng, exact, None if odds is None else odds.means, words)
         if odds is not None:
             found = odds.means(found)
-            return DrawnPosterior(found, found.mean(axis=0), f"{explained(weights)}; in log odds")
-        return DrawnPosterior(unit * found, unit * mean, f"{explained(weights)}; {noise_words(noise_variance)}")
+            return DrawnPosterior(found, found.mean(axis=0), words)
+        return DrawnPosterior(unit * found, unit * mean, words)
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
         return FitCheck("nothing to check: how far the features are to be trusted was learned from the results")
@@ -93,10 +102,17 @@ class Weighed(Model):
         """
         pulls = max(int(np.max(np.sum(tally.counts, axis=-1))), 1)
         made = structures(candidates.features, pulls, self.kinds, self.scaling).for_the_answer()
-        return read(made, self.kinds, tally, self.hedge, self.kept, ALL)
+        return read(made, self.kinds, tally, self.hedge, self.kept, FEW)
 
     def _shaped(self, tally: Tally, values: Array) -> Array:
         return np.reshape(values, tally.sums.shape)
+
+
+def _part(look: Outlook, unit: float, noise: Array, rng: np.random.Generator) -> Part:
+    """Return draws of one hypothesis, one for each `noise`."""
+    root = unit * look.root[0]
+    coefficients = noise[:, None] * rng.standard_normal((len(noise), root.shape[1]))
+    return Part(unit * look.mean[0], root, coefficients, unit * np.sqrt(look.own[0]), noise)
 
 
 def _variances(left: Array, known: Tally, noise: float | None, odds: Odds | None, count: int, rng: Any) -> Array:

@@ -30,16 +30,26 @@ def answer(study: "Study", draws: int = 4000, rng: Any = None, warn: bool = Fals
     found = assessment(study, draws, rng)
     for finding in found.findings if warn else ():
         warnings.warn(finding.words, finding.kind, stacklevel=3)
-    return found.answer
+    return replace(found.answer, chances=dict(found.answer.chances), about=dict(found.answer.about))
 
 
 def assessment(study: "Study", draws: int = 4000, rng: Any = None) -> Assessment:
-    """Return the answer together with the estimates of all arms and the check of the model."""
-    state = study.sync()
-    if not state.total and len(state.in_race) > 1:
-        raise InputError(f"study {state.name!r} has no result yet, so there is nothing to recommend")
+    """Return the answer together with the estimates of all arms and the check of the model.
+
+    By the study's seed it is computed once, until the log has grown.
+    """
+    with study.log.lock:
+        state = study.sync()
+        if not state.total and len(state.in_race) > 1:
+            raise InputError(f"study {state.name!r} has no result yet, so there is nothing to recommend")
+        if rng is not None:
+            return assess(_complete(study), draws, rng)
+        return study.log.kept(("assessment", draws), lambda: _assessed(study, draws))
+
+
+def _assessed(study: "Study", draws: int) -> Assessment:
     evidence = _complete(study)
-    return assess(evidence, draws, [state.seed, evidence.told] if rng is None else rng)
+    return assess(evidence, draws, [study.state.seed, evidence.told])
 
 
 def evidence_of(state: StudyState, also: int | None = None) -> Evidence:

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bestarm.answer.answer import behind
 from bestarm.answer.history import History, RaceStep, Sight
 from bestarm.errors import InputError
 from bestarm.progress import Meter
@@ -70,4 +69,4 @@ def _sight(state: StudyState, told: int, draws: int) -> Sight:
     belief = evidence.believed(draws, np.random.default_rng([state.seed, told]))
     leader = int(np.argmax(belief.mean))
     arm = evidence.ids[int(np.flatnonzero(evidence.present)[leader])]
-    return Sight(told, arm, float(belief.chances[leader]), behind(belief, leader))
+    return Sight(told, arm, float(belief.chances[leader]), belief.behind(leader))

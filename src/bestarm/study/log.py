@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from warnings import warn
@@ -35,6 +35,7 @@ class Log:
         self.lock = threading.RLock()
         self.new: Sequence[Record] = ()  # what the last look found, from `self.seen` on
         self.seen = 0
+        self._kept: tuple[Any, dict[Any, Any]] = (None, {})  # what was made of the log as it was read last
         self.doubt: list[Record] = []  # what a write that raised may have left in the log all the same
 
     def sync(self) -> StudyState:
@@ -47,6 +48,17 @@ class Log:
             if self.new:
                 self._take(self.new)
             return self.state
+
+    def kept(self, what: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what `make` gives, or gave before, if the log is still as it was then."""
+        with self.lock:
+            read = (self.state.mark, self.state.records)
+            if self._kept[0] != read:
+                self._kept = (read, {})
+            found = self._kept[1]
+            if what not in found:
+                found[what] = make()
+            return found[what]
 
     def _take(self, new: Sequence[Record]) -> None:
         first = not self.state.records
