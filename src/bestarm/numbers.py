@@ -103,7 +103,8 @@ def shown(value: object) -> str:
 
 def _finite(value: Any) -> Any:
     """Return a finite number, out of its array where that has no axes, or None for anything else."""
-    if np.ma.is_masked(value) or (isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in "iuf"):
+    masked = isinstance(value, np.ndarray) and np.ma.is_masked(value)
+    if masked or (isinstance(value, np.generic | np.ndarray) and value.dtype.kind not in "iuf"):
         return None
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()

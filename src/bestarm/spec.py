@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -14,28 +15,31 @@ import numpy as np
 
 from bestarm import plugins
 from bestarm.errors import InputError, UnknownNameError
-from bestarm.policies import earlier
-from bestarm.policies.sequential import EachOnce
 from bestarm.texts import module as imported
 
-ALIASES: dict[str, Callable[..., Any]] = {  # names that parts had in earlier versions, and what makes them today
-    "ActiveSet": earlier.active_set,
-    "BayesGap": earlier.bayesgap,
-    "CeilElimination": earlier.ceil_elimination,
-    "ContinuousRejects": earlier.continuous_rejects,
-    "Elimination": earlier.elimination,
-    "LinGapE": earlier.lingape,
-    "LinUCB": earlier.linucb,
-    "OCBA": earlier.ocba,
-    "Once": EachOnce,
-    "SuccessiveRejects": earlier.successive_rejects,
-    "Thompson": earlier.thompson,
-    "TopTwo": earlier.top_two,
-    "UCBGLM": earlier.ucb_glm,
-    "VertexDirection": earlier.vertex_direction,
-    "WolfeAtwood": earlier.wolfe_atwood,
+ALIASES = {  # names that parts had in earlier versions, and what in `policies.earlier` makes them today
+    "ActiveSet": "active_set",
+    "BayesGap": "bayesgap",
+    "CeilElimination": "ceil_elimination",
+    "ContinuousRejects": "continuous_rejects",
+    "Elimination": "elimination",
+    "LinGapE": "lingape",
+    "LinUCB": "linucb",
+    "OCBA": "ocba",
+    "Once": "EachOnce",
+    "SuccessiveRejects": "successive_rejects",
+    "Thompson": "thompson",
+    "TopTwo": "top_two",
+    "UCBGLM": "ucb_glm",
+    "VertexDirection": "vertex_direction",
+    "WolfeAtwood": "wolfe_atwood",
 }
 RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
+OUTERMOST = {  # what most logs begin with, and where that is
+    "Auto": "policies.auto", "Elimination": "policies.elimination", "Streamed": "policies.streamed",
+    "Sequential": "policies.sequential", "Weighed": "models.weighed", "Linear": "models.linear", "GLM": "models.glm",
+    "Means": "models.means",
+}  # fmt: skip
 HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")
 
 
@@ -175,7 +179,7 @@ def packages_of(value: Any) -> set[str]:
 def _written(kind: type) -> str:
     """Return the name by which a part is found again: its class's own here, `module:Class` elsewhere."""
     name = kind.__name__
-    if _parts().get(name) is kind:
+    if _part(name) is kind:
         return name
     if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise InputError(f"{name} cannot be written down: a frozen dataclass of plain settings is expected")
@@ -189,9 +193,9 @@ def _written(kind: type) -> str:
 def _found(name: str, given: set[str], allow: tuple[str, ...]) -> Any:
     """Return what makes the part of that name: its class, or what reads an earlier one that had `given` settings."""
     if ":" not in name:
-        now = _parts().get(name)
+        now = _part(name)
         if name in ALIASES and (now is None or not given <= set(signature(now).parameters)):
-            return ALIASES[name]
+            return getattr(import_module("bestarm.policies.earlier"), ALIASES[name])
         if now is None:
             raise UnknownNameError("part", name, _parts())
         return now
@@ -208,6 +212,23 @@ def _found(name: str, given: set[str], allow: tuple[str, ...]) -> Any:
 
 
 @cache
+def _part(name: str) -> Any:
+    """Return the part of that name, None where there is none; everything is imported only if nothing else has it."""
+    if name in OUTERMOST:
+        import_module(f"bestarm.{OUTERMOST[name]}")
+    homes = tuple(f"bestarm.{home}" for home in HOMES)
+    for module in [module for key, module in sys.modules.items() if key.startswith(homes)]:
+        value = vars(module).get(name)
+        if _is_part(value, module):
+            return value
+    return _parts().get(name)
+
+
+def _is_part(value: Any, module: Any) -> bool:
+    return isinstance(value, type) and is_dataclass(value) and value.__module__ == module.__name__
+
+
+@cache
 def _parts() -> dict[str, Any]:
     """Return every frozen dataclass of the player layers by name."""
     found: dict[str, Any] = {}
@@ -216,6 +237,6 @@ def _parts() -> dict[str, Any]:
         below = walk_packages(getattr(package, "__path__", []), f"{package.__name__}.")
         for module in [package, *(import_module(info.name) for info in below)]:
             for name, value in vars(module).items():
-                if isinstance(value, type) and is_dataclass(value) and value.__module__ == module.__name__:
+                if _is_part(value, module):
                     found[name] = value
     return found

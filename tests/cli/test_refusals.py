@@ -125,7 +125,7 @@ def test_folders_without_access_are_refused(assay, monkeypatch):
         patch.setattr("pathlib.Path.is_file", closed)
         assert "x.csv cannot be written: Permission denied" in refused(assay("ask", "-o", "x.csv"))
     with monkeypatch.context() as patch:
-        patch.setattr("bestarm.cli.options.open_storage", closed)
+        patch.setattr("bestarm.study.open_storage", closed)
         assert "closed.db: Permission denied" in refused(assay("trials", "--storage", "closed.db"))
     assert state().used == 6
 
@@ -147,8 +147,8 @@ def test_commands_are_listed_by_what_they_are_for_and_show_an_example(call):
     listed = call("--help").stdout
     for title in ("Studies:", "Asking and telling:", "Answers:", "Putting right:"):
         assert title in listed
-    for name in main.commands:
+    for name in main.loaded():
         assert f"\n  {name} " in listed
     on_studies = [name for title, names in SECTIONS.items() for name in names if title != "One run"]
-    shown = {name: " ".join((main.commands[name].help or "").split()) for name in on_studies}
+    shown = {name: " ".join((main.loaded()[name].help or "").split()) for name in on_studies}
     assert [name for name, text in shown.items() if f"`bestarm {name}" not in text] == []

@@ -33,16 +33,16 @@ def options(command):
     return [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
 
 
-SHARED = Counter((*p.opts, p.help) for command in main.commands.values() for p in options(command))
+SHARED = Counter((*p.opts, p.help) for command in main.loaded().values() for p in options(command))
 
 
-@pytest.mark.parametrize("name", sorted(main.commands))
+@pytest.mark.parametrize("name", sorted(main.loaded()))
 def test_every_command_and_its_options_stand_in_a_page(name):
     """An option in a page in which its command stands too; one that many commands have, in any."""
     here = that_say(name, "(?:bestarm |`)")
     assert here, f"no page tells of `bestarm {name}`"
     missing = []
-    for option in options(main.commands[name]):
+    for option in options(main.loaded()[name]):
         where = set().union(*(that_say(word) for word in (*option.opts, *option.secondary_opts)))
         if not (where if SHARED[(*option.opts, option.help)] >= COMMON else where & here):
             missing.append(max(option.opts, key=len))

@@ -140,10 +140,10 @@ def test_every_command_in_the_documents_is_understood(monkeypatch):
     seen = set()
     for name, line, whole in commands():
         words = words_of(line)
-        command = main.commands.get(words[0])
+        command = main.loaded().get(words[0])
         assert command is not None, (name, line)
         seen.add(words[0])
         fine = () if whole else (click.MissingParameter,)  # in a sentence a command's name may do
         with contextlib.suppress(click.exceptions.Exit, *fine):  # after --help
             command.make_context(words[0], words[1:])
-    assert seen == set(main.commands)
+    assert seen == set(main.loaded())

@@ -272,7 +272,7 @@ def test_the_page_says_what_is_believed():
     for words in (study.recommend().believes, "how far the features are to be trusted was learned", "Policy auto"):
         assert words in text
     assert "How the race went" not in text
-    assert text.count("<svg") == 4
+    assert text.count("<figure") == 4
     history = look_back(study)
     assert history.steps == ()
     assert history.sights[-1].told == 90

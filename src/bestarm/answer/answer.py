@@ -15,8 +15,8 @@ from bestarm.core import Goal, Tally
 from bestarm.errors import InputError, LackOfFitWarning
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
-from bestarm.models.means import Means
 from bestarm.models.many import ROUNDING, Believed
+from bestarm.models.means import Means
 from bestarm.rewards import Rewards
 
 ROOM = 40_000_000  # draws times arms that are held at once

@@ -5,15 +5,16 @@ import errno
 import io
 import json
 import logging
+import math
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import click
-import numpy as np
 
 from bestarm import progress
 from bestarm.answer import wording
@@ -31,7 +32,10 @@ def said() -> Iterator[None]:
         own = isinstance(error, PullError)  # a person's words, and their program's
         words = str(error) if own else as_typed(str(error))
         raise click.ClickException(words) from error
-    except np.linalg.LinAlgError as error:
+    except ValueError as error:
+        numpy = sys.modules.get("numpy")  # which not every command needs
+        if numpy is None or not isinstance(error, numpy.linalg.LinAlgError):
+            raise
         hint = "are they too large, too small or too much alike?"
         raise click.ClickException(f"these features cannot be reckoned with: {error}; {hint}") from error
     except OSError as error:
@@ -153,10 +157,39 @@ SECTIONS = {
 }
 
 
+HOMES = {
+    "answering": ("best", "report", "run-study"),
+    "asking": ("ask", "tell", "import", "fail", "hand-back", "close-round"),
+    "bench": ("bench", "instances", "reproduce"),
+    "correcting": (
+        "trials", "amend", "exclude", "restore", "withdraw", "undo", "finish", "add-arms", "raise-budget"
+    ),
+    "design": ("design",),
+    "helping": ("help", "completion"),
+    "plan": ("plan",),
+    "run": ("run", "policies"),
+    "studies": ("create-study", "studies", "copy-study", "delete-study", "upgrade", "doctor"),
+}  # fmt: skip
+
+
 class Group(click.Group):
-    """A group of such commands, listed by what they are for."""
+    """A group of such commands, listed by what they are for; a command's module is imported when it is named."""
 
     command_class = ClearCommand
+
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
+        for home, names in HOMES.items():
+            if cmd_name in names:
+                import_module(f"bestarm.cli.{home}")
+        return self.commands.get(cmd_name)
+
+    def list_commands(self, ctx: click.Context | None) -> list[str]:
+        return sorted({*self.commands, *(name for names in HOMES.values() for name in names)})
+
+    def loaded(self) -> dict[str, click.Command]:
+        """Return all commands by name."""
+        found = {name: self.get_command(None, name) for name in self.list_commands(None)}
+        return {name: command for name, command in found.items() if command is not None}
 
     def main(self, *args: Any, **more: Any) -> Any:
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -169,9 +202,10 @@ class Group(click.Group):
             return super().make_context(*args, **more)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        others = tuple(sorted(set(self.commands) - {name for names in SECTIONS.values() for name in names}))
+        commands = self.loaded()
+        others = tuple(sorted(set(commands) - {name for names in SECTIONS.values() for name in names}))
         for title, names in {**SECTIONS, "Research": others}.items():
-            rows = [(name, _about(self.commands[name])) for name in names if name in self.commands]
+            rows = [(name, _about(commands[name])) for name in names if name in commands]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
@@ -207,7 +241,7 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [plain(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(rows: list[dict[str, Any]], style: str) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import reduce, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -20,9 +20,10 @@ from bestarm.cli.app import INTERRUPTED, as_typed, insist, say
 from bestarm.draw.style import writable
 from bestarm.errors import BestArmError, BestArmWarning, InputError, StorageError
 from bestarm.numbers import counted as counted
-from bestarm.study import Storage, Study, load_study, open_storage
-from bestarm.study.state import StudyState
-from bestarm.study.trials import id_of
+
+if TYPE_CHECKING:
+    from bestarm.study import Storage, Study
+    from bestarm.study.state import StudyState
 
 RANGE = re.compile(r"[Tt]?0*(\d{1,18})(?:-|\.\.)[Tt]?0*(\d{1,18})", re.ASCII)  # of trials
 
@@ -80,6 +81,8 @@ def of_study(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def opened(name: str | None, storage: str, allow: tuple[str, ...], moved: str | None, **given: Any) -> Any:
+        from bestarm.study import load_study, open_storage
+
         with warnings_said():
             place = open_storage(storage)
             study = load_study(the_name(name, place), place, allow=allow, arms=moved)
@@ -89,7 +92,7 @@ def of_study(command: Callable[..., Any]) -> Callable[..., Any]:
     return options(STUDY, STORAGE, ALLOW, MOVED)(opened)
 
 
-def the_name(name: str | None, place: Storage) -> str:
+def the_name(name: str | None, place: "Storage") -> str:
     """Return the study that is meant: the one that was named, or else the only one there."""
     if name is not None:
         return name
@@ -107,7 +110,7 @@ def correction(why: Callable[..., Any] = WHY, who: Callable[..., Any] = WHO) -> 
 
     def declare(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def done(study: Study, **given: Any) -> None:
+        def done(study: "Study", **given: Any) -> None:
             before = set(study.state.changes)
             command(study, said={key: given.pop(key) for key in ("why", "source")}, **given)
             say_undo(study, before)
@@ -163,7 +166,7 @@ def number(ctx: click.Context, param: click.Parameter, value: str) -> float:
         raise click.BadParameter(f"{value!r} is not a number{hint}") from None
 
 
-def spent(study: Study) -> str:
+def spent(study: "Study") -> str:
     """Return how much of the budget is spent, in words."""
     state = study.state
     return f"{state.used:.10g} of {state.budget:.10g} spent"
@@ -187,7 +190,7 @@ def on_the_line(key: str) -> str | None:
     return str(context.params[key]) if written else None
 
 
-def say_undo(study: Study, before: Iterable[int]) -> None:
+def say_undo(study: "Study", before: Iterable[int]) -> None:
     """Say how the changes are taken back that were written since."""
     changes = study.state.changes
     numbers = sorted(number for number in set(changes) - set(before) if not changes[number].again)
@@ -196,7 +199,7 @@ def say_undo(study: Study, before: Iterable[int]) -> None:
         say(f"{ways} take{'s' if len(numbers) == 1 else ''} that back")
 
 
-def finished_by_hand(study: Study) -> str:
+def finished_by_hand(study: "Study") -> str:
     """Return how a study goes on that was finished by hand; nothing where it was not."""
     state = study.state
     last = [
@@ -208,7 +211,7 @@ def finished_by_hand(study: Study) -> str:
 
 
 @contextmanager
-def accounted(study: Study, go_on: str, *errors: type[BaseException]) -> Iterator[None]:
+def accounted(study: "Study", go_on: str, *errors: type[BaseException]) -> Iterator[None]:
     """Say what was spent, what is kept and how to go on where Ctrl-C, or else one of some errors, ends a command."""
     wanted = errors or (KeyboardInterrupt,)
     try:
@@ -291,8 +294,10 @@ class Output:
             raise InputError(f"{self.path} cannot be written: {cause(error)}{otherwise}") from error
 
 
-def named(state: StudyState, texts: Iterable[str]) -> list[str]:
+def named(state: "StudyState", texts: Iterable[str]) -> list[str]:
     """Return the trials and results that are named, T0003-T0008 standing for six of them."""
+    from bestarm.study.trials import id_of
+
     found: list[str] = []
     for text in texts:
         ends = RANGE.fullmatch(text)

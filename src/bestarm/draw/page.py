@@ -20,7 +20,7 @@ DARK = """--paper: #141414; --ink: #e8e8e8; --soft: #b4b4b4; --accent: #ff9d5c; 
 STYLE = f"""
 :root {{ {LIGHT} }}
 @media screen and (prefers-color-scheme: dark) {{
-  :root {{ {DARK} }} svg, img {{ filter: invert(.92) hue-rotate(180deg); }}
+  :root {{ {DARK} }} img {{ filter: invert(.92) hue-rotate(180deg); }}
 }}
 * {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem;
@@ -49,7 +49,15 @@ td {{ overflow-wrap: anywhere; min-width: 5rem; }} tr {{ break-inside: avoid; }}
 td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums; overflow-wrap: normal; }}
 td.n {{ white-space: nowrap; min-width: 0; }}
 figure {{ margin: 0; break-inside: avoid; }} figure.small {{ max-width: 32rem; }}
-svg {{ width: 100%; min-width: 36rem; height: auto; }} .small svg {{ min-width: 0; }}
+.charts {{ display: flex; flex-wrap: wrap; gap: 1rem 2rem; overflow: visible; }}
+.chart {{ flex: 1 1 19rem; min-width: 0; width: 100%; display: block; fill: currentColor; stroke: currentColor; }}
+.chart text {{ font-size: 12px; stroke: none; }} .chart path {{ fill: none; vector-effect: non-scaling-stroke; }}
+.chart path {{ stroke-width: 2; }} .chart line {{ stroke-width: 1.5; }}
+.chart line.wide {{ stroke-width: 3; stroke-linecap: round; }}
+.chart line.dashed {{ stroke-width: 1; stroke-dasharray: 4 3; }} .chart .grid {{ color: var(--line); stroke-width: 1; }}
+.chart .ink {{ color: var(--ink); }} .chart .soft {{ color: var(--soft); }} .chart .rule {{ color: var(--rule); }}
+.chart .accent {{ color: var(--accent); }} .chart .good {{ color: var(--good); }} .chart .wash {{ color: var(--wash); }}
+.chart rect {{ stroke: none; }} .chart .strong {{ font-weight: 650; }}
 img {{ max-width: 100%; min-width: 36rem; }}
 @media (min-width: 76rem) {{ figure:has(img) {{ margin: 0 -7.5rem; text-align: center; }} }}
 details {{ margin: 1rem 0; color: var(--soft); }} pre {{ white-space: pre-wrap; font-size: .8rem; }}
@@ -58,7 +66,7 @@ details {{ margin: 1rem 0; color: var(--soft); }} pre {{ white-space: pre-wrap; 
 }}
 @media print {{
   body {{ max-width: none; margin: 0; font-size: 11pt; }} h2 {{ break-after: avoid; }} details {{ display: none; }}
-  svg, img {{ min-width: 0; }}
+  img {{ min-width: 0; }}
 }}
 """
 
@@ -146,9 +154,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], right: Collection
 
 
 def drawing(svg: str, label: str, small: bool = False) -> Html:
-    """Return a drawing that is part of the page; its label is for those who do not see it."""
-    named = svg.replace("<svg", f'<svg role="img" aria-label="{safe(label)}"', 1)
-    return tagged("figure", Html(named), kind="small" if small else "")
+    """Return charts that are part of the page; their label is for those who do not see them. None: nothing."""
+    kind = "charts small" if small else "charts"
+    return Html(f'<figure class="{kind}" role="img" aria-label="{safe(label)}">{svg}</figure>') if svg else Html()
 
 
 def picture(png: bytes, label: str) -> Html:

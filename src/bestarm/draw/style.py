@@ -73,14 +73,6 @@ def name(arm: str) -> str:
     return plain if len(plain) <= LONG else plain[: LONG - 1] + "…"
 
 
-def svg(ax: Any) -> str:
-    """Return the figure of some axes as the text of an SVG."""
-    buffer = io.StringIO()
-    ax.figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
-
-
 def png(ax: Any) -> bytes:
     """Return the figure of some axes as a PNG."""
     buffer = io.BytesIO()

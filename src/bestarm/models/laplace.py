@@ -14,7 +14,7 @@ import numpy as np
 
 from bestarm.core import Array, Tally
 from bestarm.iterate import uphill
-from bestarm.models.many import FEW, Believed, ManyArms, Part
+from bestarm.models.many import FEW, Believed, ManyArms, PartDraws
 from bestarm.models.posterior import DrawnPosterior, Effects, choose, grid
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def generalized(
             from_here = logsumexp(np.log(chance) + logdet / 2 - _squares(found, theta, H) / 2, axis=1)
         found = found[_again(data.likelihoods(found) + prior - from_here, rng)]
     if len(z) > FEW:
-        return ManyArms([Part(np.zeros(len(z)), z, found)], rng, value=lambda at: law.value(law.near(at)))
+        return ManyArms([PartDraws(np.zeros(len(z)), z, found)], rng, value=lambda at: law.value(law.near(at)))
     drawn = law.value(law.near(found @ z.T))
     return DrawnPosterior(drawn, drawn.mean(axis=0))
 

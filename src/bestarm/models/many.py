@@ -4,13 +4,13 @@ A draw t belongs to one part of a posterior, in which
 
     μ_i = h(c_i + r_i'γ_t + s_t o_i ε_ti),    ε standard normal,                                  (1)
 
-γ and s being drawn already. With S the covariance of the γ drawn and ρ the largest |S^−½ (γ_t − γ̄)|, arm i is behind the
-leader l of the part in every draw if
+γ and s being drawn already. With S the covariance of the γ drawn and ρ the largest |S^−½ (γ_t − γ̄)|, arm i is behind
+the leader l of the part in every draw if
 
     (c_l − c_i) + (r_l − r_i)'γ̄ > ρ |S^½ (r_i − r_l)| + FAR max s √(o_i² + o_l²).                  (2)
 
-Where the noise o is nothing this holds for certain; elsewhere but for normal numbers beyond FAR, and so it is where there
-are so many coefficients that ρ is larger. What is not drawn has its mean, and bounds as a normal distribution has them.
+Where the noise o is nothing this holds for certain; elsewhere but for normal numbers beyond FAR, and so it is where
+there are so many coefficients that ρ is larger. What is not drawn has its mean, and bounds as if it were normal.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,13 +29,16 @@ ENDS = (0.025, 0.975)
 NORMAL = 1.959964  # deviations within which a normal number is with probability 95 %
 HELD = 1 << 20  # numbers drawn at a time
 ROUNDING = 1e-14  # of a mean: what it may be off by
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+NODES = 20  # at which means of normal predictors are integrated
 
 
 class Believed(Protocol):
     """What is known of K means, larger being better, as an answer asks for it."""
 
-    words: str
+    @property
+    def words(self) -> str:
+        """What was believed, in a line."""
+        ...
 
     @property
     def mean(self) -> Array:
@@ -81,7 +84,7 @@ def tie(top: Array, scale: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartDraws:
     """Draws of one part of a posterior.   Eq. 1"""
 
     centre: Array  # c, (K,)
@@ -90,7 +93,7 @@ class Part:
     own: Array | None = None  # o, (K,)
     noise: Array | None = None  # s, (n,)
 
-    def among(self, arms: Array) -> "Part":
+    def among(self, arms: Array) -> "PartDraws":
         own = None if self.own is None else self.own[arms]
         return replace(self, centre=self.centre[arms], rows=self.rows[arms], own=own)
 
@@ -138,7 +141,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Summary:
+class _Summary:
     """What the draws come to: chances `(K,)`, the mean of the best, and quantiles and means of the arms kept."""
 
     chances: Array
@@ -152,7 +155,7 @@ class Summary:
 class ManyArms:
     """What is known of many means, in parts; h is `value`, None where means are their own predictors."""
 
-    parts: Sequence[Part]
+    parts: Sequence[PartDraws]
     rng: np.random.Generator = field(repr=False)
     exact: Array | None = None  # expected means, where they are known without draws
     value: Callable[[Array], Array] | None = None
@@ -227,16 +230,16 @@ class ManyArms:
         """The expected means `(K,)`: those of normal predictors in each part, where they are not known otherwise."""
         if self.exact is not None:
             return self.exact
-        share = WEIGHTS / WEIGHTS.sum()
+        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         found: Any = np.zeros_like(self.parts[0].centre)
         for w, part in zip(self._weights, self.parts, strict=True):
             deviation = np.sqrt(part.variance)
-            for node, weight in zip(NODES, share, strict=True):
+            for node, weight in zip(nodes, weights / weights.sum(), strict=True):
                 found = found + w * weight * self._means(part.middle + node * deviation)
         return found
 
     @cached_property
-    def _summary(self) -> Summary:
+    def _summary(self) -> _Summary:
         middle, variance = self._moments
         hope = middle + NORMAL * np.sqrt(variance)
         kept = np.union1d(*(np.argsort(-ahead, kind="stable")[:KEPT] for ahead in (middle, hope)))
@@ -257,4 +260,4 @@ class ManyArms:
                 drawn.append(means[:, places])
         found = np.concatenate(drawn)
         n = len(found)
-        return Summary(chances / n, top / n, kept, np.quantile(found, ENDS, axis=0), found.mean(axis=0))
+        return _Summary(chances / n, top / n, kept, np.quantile(found, ENDS, axis=0), found.mean(axis=0))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.core import Array, Tally
-from bestarm.models.many import ENDS, FEW, ROUNDING, Believed, ManyArms, Part, tie
+from bestarm.models.many import ENDS, FEW, ROUNDING, Believed, ManyArms, PartDraws, tie
 from bestarm.posteriors import Normal
 
 SHIFT = 0.9  # the features allow a shift if they explain this share of the constant
@@ -241,7 +241,7 @@ def normal(effects: Effects | None, tally: Tally, noise_variance: float | None, 
         for g in np.unique(at):
             centre, row = level + unit * lam[g] * d.b / narrow[g], (unit * d.a / narrow[g])[:, None]
             own = unit * np.sqrt(lam[g] / narrow[g])
-            parts.append(Part(centre, row, m[at == g, None], own, np.sqrt(variance[at == g])))  # Eq. 6
+            parts.append(PartDraws(centre, row, m[at == g, None], own, np.sqrt(variance[at == g])))  # Eq. 6
         return ManyArms(parts, rng, level + unit * mean)
     gamma = (lam[at] * d.b + m[:, None] * d.a) / narrow[at]
     gamma += np.sqrt(variance[:, None] * (lam / narrow)[at]) * rng.standard_normal(gamma.shape)  # Eq. 6
@@ -249,7 +249,7 @@ def normal(effects: Effects | None, tally: Tally, noise_variance: float | None, 
         return DrawnPosterior(level + unit * gamma, level + unit * mean)
     mean = level + unit * (d.basis @ mean)
     if len(mean) > FEW:
-        return ManyArms([Part(np.full(len(mean), level), unit * d.basis, gamma)], rng, mean)
+        return ManyArms([PartDraws(np.full(len(mean), level), unit * d.basis, gamma)], rng, mean)
     return DrawnPosterior(level + unit * (gamma @ d.basis.T), mean)
 
 

@@ -12,7 +12,7 @@ from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
 from bestarm.models.checks import FitCheck
 from bestarm.models.linear import Linear
-from bestarm.models.many import FEW, Believed, ManyArms, Part
+from bestarm.models.many import FEW, Believed, ManyArms, PartDraws
 from bestarm.models.posterior import LEAST, DrawnPosterior, as_floats, choose, noise_words, rough_variance, unit_of
 from bestarm.models.protocols import Fit, Model
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, structures
@@ -108,11 +108,11 @@ class Weighed(Model):
         return np.reshape(values, tally.sums.shape)
 
 
-def _part(look: Outlook, unit: float, noise: Array, rng: np.random.Generator) -> Part:
+def _part(look: Outlook, unit: float, noise: Array, rng: np.random.Generator) -> PartDraws:
     """Return draws of one hypothesis, one for each `noise`."""
     root = unit * look.root[0]
     coefficients = noise[:, None] * rng.standard_normal((len(noise), root.shape[1]))
-    return Part(unit * look.mean[0], root, coefficients, unit * np.sqrt(look.own[0]), noise)
+    return PartDraws(unit * look.mean[0], root, coefficients, unit * np.sqrt(look.own[0]), noise)
 
 
 def _variances(left: Array, known: Tally, noise: float | None, odds: Odds | None, count: int, rng: Any) -> Array:

@@ -1,4 +1,4 @@
-"""How studies begin, are found again, and end."""
+"""How studies begin."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from bestarm.policies.elimination import Elimination
 from bestarm.policies.streamed import BigProblem, Streamed
 from bestarm.rewards import Rewards
 from bestarm.study import fold
+from bestarm.study.finding import Place, opened
 from bestarm.study.limits import LARGEST
 from bestarm.study.places import plain, reference
 from bestarm.study.plates import shape_of
 from bestarm.study.state import VERSION, StudyState
-from bestarm.study.storage import Record, Storage, open_storage
+from bestarm.study.storage import Record, Storage
 from bestarm.study.study import Study
 from bestarm.tables import Source, in_blocks, open_source, opening
 from bestarm.tables.arms import Arms
@@ -33,8 +34,6 @@ from bestarm.version import __version__
 BLOCKS = "gse-lin-fwg"  # the policy for tables that are read in blocks, and of models without one
 HOLD = 64 << 20  # bytes of such a table that are copied to memory
 MANY = 1000  # pulls of each arm, and a budget is like any larger one
-
-Place: TypeAlias = str | os.PathLike[str] | Storage | None
 
 
 def create_study(
@@ -71,7 +70,7 @@ def create_study(
     `refund` asks a failed trial's arm again; `extra` takes results nobody asked for. With `load_if_exists` a study of
     that name is loaded if it is of the same arms, policy and settings, and what differs is said if not.
     """
-    place = _open(storage)
+    place = opened(storage)
     table, kept = _arms(arms, {**(read or {}), **_options(reading)}, place.folder, labels)
     chosen, rewards_model = (
         chosen_policy(policy, model) if isinstance(table, Arms) else _in_blocks(policy, model, table)
@@ -103,54 +102,12 @@ def create_study(
     return study
 
 
-def load_study(
-    study_name: str, storage: Place = None, *, allow: Iterable[str] = (), arms: str | os.PathLike[str] | None = None
-) -> Study:
-    """Return the study of that name.
-
-    `allow` are packages, beside bestarm and those installed as its plugins, that may be imported for the parts the log
-    names; `arms` is where the table of arms is now, if the log refers to one that was moved.
-    """
-    place = _open(storage)
-    try:
-        return Study(study_name, place, [allow] if isinstance(allow, str) else allow, arms)
-    except StorageError:
-        _known(study_name, storage, place)
-        raise
-
-
-def delete_study(study_name: str, storage: Place = None) -> None:
-    """Forget a study and all its results."""
-    place = _open(storage)
-    _known(study_name, storage, place)
-    place.delete(study_name)
-
-
-def get_all_study_names(storage: Place = None) -> list[str]:
-    """Return the names of all studies in a storage."""
-    return _open(storage).names()
-
-
 def policy_name(policy: Any) -> str:
     """Return the catalog's name of a policy, else the name of its class."""
     for name, entry in catalog.ENTRIES.items():
         if entry.policy == policy:
             return name
     return type(policy).__name__
-
-
-def _open(storage: Place) -> Storage:
-    return open_storage(storage if storage is not None else os.environ.get("BESTARM_STORAGE"))
-
-
-def _known(name: str, storage: Place, place: Storage) -> None:
-    names = place.names()
-    if name not in names:
-        if not names:
-            said = storage is not None or os.environ.get("BESTARM_STORAGE")
-            way = "" if said else "; say where studies are kept: storage=, or set BESTARM_STORAGE"
-            raise StorageError(f"there is no study {name!r} here; there is none at all{way}")
-        raise UnknownNameError("study", name, names)
 
 
 def chosen_policy(policy: Any, model: Any = None) -> tuple[Any, Any]:

@@ -14,7 +14,6 @@ import numpy as np
 from bestarm.core import Problem, Pulls, Standing, Tally, Totals, policy_of
 from bestarm.errors import BudgetError, InputError
 from bestarm.linalg import tally
-from bestarm.policies.streamed import BigProblem
 from bestarm.study.limits import LARGEST
 from bestarm.study.parts import absence
 from bestarm.study.plans import Plan, affordable, asked_of, begin_of, evenly, paid, planner, question, size_of
@@ -74,16 +73,14 @@ class Driver:
 
     def _start(self, study: StudyState, arms: Sequence[int], begin: Record, n: int | None = None) -> bool:
         """Start the policy, and return whether the pulls are enough for it."""
-        pulls, noise = int(begin["pulls"]), study.noise_variance
+        pulls = int(begin["pulls"])
         self.runner = planner(study, begin, size_of(study, n))
         self.state, self.after = None, ()
         if study.rows is not None and self.started and self.started[0] == pulls:  # which took passes over the table
             self.state = self.started[1]
             return True
         with policy_at_work(), suppress(BudgetError):
-            rows = study.rows
-            whole = Problem(study.features_of(arms), pulls, noise) if rows is None else BigProblem(rows, pulls, noise)
-            self.state = self.runner.start(whole)
+            self.state = self.runner.start(_whole(study, arms, pulls))
             self._observe(extras(study, int(begin["begun"]), arms))
         return self.state is not None
 
@@ -180,6 +177,15 @@ def policy_at_work() -> Iterator[None]:
         raise InputError(f"the policy cannot be run here: {type(error).__name__}: {error}") from error
     except Exception as error:
         raise PolicyFailed(f"{type(error).__name__}: {error}") from error
+
+
+def _whole(study: StudyState, arms: Sequence[int], pulls: int) -> Any:
+    """Return the problem that a policy starts with."""
+    if study.rows is None:
+        return Problem(study.features_of(arms), pulls, study.noise_variance)
+    from bestarm.policies.streamed import BigProblem  # for long tables alone
+
+    return BigProblem(study.rows, pulls, study.noise_variance)
 
 
 Told: TypeAlias = tuple[Pulls, Totals] | None

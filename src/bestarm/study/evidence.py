@@ -44,7 +44,8 @@ def assessment(study: "Study", draws: int = 4000, rng: Any = None) -> Assessment
             raise InputError(f"study {state.name!r} has no result yet, so there is nothing to recommend")
         if rng is not None:
             return assess(_complete(study), draws, rng)
-        return study.log.kept(("assessment", draws), lambda: _assessed(study, draws))
+        found: Assessment = study.log.kept(("assessment", draws), lambda: _assessed(study, draws))
+        return found
 
 
 def _assessed(study: "Study", draws: int) -> Assessment:

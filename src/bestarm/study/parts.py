@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bestarm import catalog, spec
+from bestarm import spec
 from bestarm.core import policy_of
 from bestarm.errors import BestArmError, InputError
-from bestarm.models.weighed import Weighed
 
 
 @dataclass(frozen=True)
@@ -28,22 +27,34 @@ def absence(part: Any) -> str | None:
 
 def policy(written: Any, allow: tuple[str, ...]) -> Any:
     """Return the policy as written down in a log, by its name in the catalog or part by part."""
-    return _part(written, allow, catalog.policy)
+    return _part(written, allow, "policy")
 
 
 def model(written: Any, chosen: Any, allow: tuple[str, ...]) -> Any:
     """Return the model of the rewards as written down; the policy's own, if it has one, where that cannot be had."""
-    found = _part(written, allow, catalog.model)
-    return found if absence(found) is None else policy_of(chosen).model or Weighed()
+    found = _part(written, allow, "model")
+    return found if absence(found) is None else policy_of(chosen).model or _weighed()
 
 
-def _part(written: Any, allow: tuple[str, ...], named: Any) -> Any:
+def _weighed() -> Any:
+    from bestarm.models.weighed import Weighed
+
+    return Weighed()
+
+
+def _part(written: Any, allow: tuple[str, ...], kind: str) -> Any:
     try:
-        return named(written) if isinstance(written, str) else spec.from_dict(written, allow)
+        return _named(kind, written) if isinstance(written, str) else spec.from_dict(written, allow)
     except ImportError as error:
         return Absent(f"{_name(written)} cannot be imported: {error}; install the package it is in")
     except (BestArmError, TypeError, ValueError, KeyError) as error:
         return Absent(str(error) or type(error).__name__)
+
+
+def _named(kind: str, name: str) -> Any:
+    from bestarm import catalog  # which knows every policy there is
+
+    return getattr(catalog, kind)(name)
 
 
 def _name(written: Any) -> str:

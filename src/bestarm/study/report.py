@@ -12,7 +12,7 @@ import numpy as np
 from bestarm.answer.answer import Answer, ArmEstimate, Assessment
 from bestarm.answer.history import History
 from bestarm.answer.wording import how_sure, number, percent
-from bestarm.draw import figures
+from bestarm.draw import charts
 from bestarm.draw import page as pages
 from bestarm.draw.page import Html
 from bestarm.draw.style import MOST, can_draw, png, writable, write_whole
@@ -33,7 +33,13 @@ def write_report(study: "Study", path: str | os.PathLike[str], progress: bool = 
     """Write the page to an .html file, or how the arms compare to a .png file, whole or not at all."""
     target = checked(path)
     picture = target.suffix.lower() == ".png"
-    write_whole(target, png(figures.draw_arms(assessment(study))) if picture else page(study, progress).encode())
+    write_whole(target, _picture(study) if picture else page(study, progress).encode())
+
+
+def _picture(study: "Study") -> bytes:
+    from bestarm.draw import figures  # with matplotlib, which a page does without
+
+    return png(figures.draw_arms(assessment(study)))
 
 
 def checked(path: str | os.PathLike[str]) -> Path:
@@ -131,23 +137,21 @@ def _pictures(assessment: Assessment, history: History) -> list[Html]:
         pages.section(
             "How the arms compare",
             "Dots are estimates that allow for the luck of the winner; lines hold the true mean with probability 95 %; "
-            f"the short bar is what the model fits before that.{some}",
-            figures.inline(figures.draw_arms, assessment, label="estimates, chances and pulls by arm"),
+            f"the upright stroke is what the model fits before that.{some}",
+            pages.drawing(charts.arms(assessment), "estimates, chances and pulls by arm"),
         ),
         pages.section(
             "How the race went",
             "Until when each arm was in the race; a cross marks where it left, a circle that it is still in.",
-            figures.inline(figures.draw_race, history, best, label="elimination of arms over the results"),
+            pages.drawing(charts.race(history, best), "elimination of arms over the results"),
         ),
         pages.section(
             "What the results bought",
             "Looking back: had the study ended earlier, how far behind the best its choice would have been expected to "
             "be, and how sure. Circles: the leader was the arm recommended now; squares: it was another.",
-            figures.inline(figures.draw_certainty, history, best, label="expected regret and chance over results"),
+            pages.drawing(charts.certainty(history, best), "expected regret and chance over results"),
         ),
-        pages.section(
-            "How results came in", "", figures.inline(figures.draw_arrivals, history, label="results over time")
-        ),
+        pages.section("How results came in", "", pages.drawing(charts.arrivals(history), "results over time")),
     ]
 
 
@@ -161,7 +165,7 @@ def _check(state: StudyState, assessment: Assessment) -> list[Html]:
     label = "means of the arms against the model"
     return [
         pages.section("Does the model fit?", f"Model: {assessment.answer.believes}. {verdict}"),
-        figures.inline(figures.draw_fit, _measured(state), label=label, small=True),
+        pages.drawing(charts.fit(_measured(state)), label, small=True),
     ]
 
 
