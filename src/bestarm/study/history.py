@@ -14,19 +14,29 @@ from bestarm.study.state import StudyState
 if TYPE_CHECKING:
     from bestarm.study.study import Study
 
-POINTS = 15  # at which one looks back at how sure one was
+POINTS, FEWER = 15, 6  # at which one looks back at how sure one was; of more than MANY arms
+MANY = 500
 
 
-def look_back(study: "Study", draws: int = 1000, points: int = POINTS, progress: bool = False) -> History:
-    """Return the history of a study; its chances are recomputed at up to `points` moments."""
-    total = int(study.sync().total)
+def look_back(study: "Study", draws: int = 1000, points: int | None = None, progress: bool = False) -> History:
+    """Return the history of a study; its chances are recomputed at up to `points` moments, once for the same log."""
+    with study.log.lock:
+        state = study.sync()
+        number = (POINTS if len(state.ids) <= MANY else FEWER) if points is None else points
+        kept = ("history", draws, number)
+        found: History = study.log.kept(kept, lambda: _looked_back(study, draws, number, progress))
+        return found
+
+
+def _looked_back(study: "Study", draws: int, points: int, progress: bool) -> History:
+    total = int(study.state.total)
     wanted = list(np.unique(np.linspace(0, total, points + 1).astype(int))[1:]) if total else []
     told, started = 0, 0.0
     seen: tuple[int, int | None, int] = (0, None, 0)
     arrivals: list[tuple[float, int]] = []
     steps: list[RaceStep] = []
     sights: list[Sight] = []
-    driver, state = Driver(), study.state
+    driver, state, silent = Driver(), study.state, False
     with Meter(progress, "results looked back on", total) as meter:
         for record, state in study.log.replay():
             started = started or float(record["time"])
@@ -35,8 +45,9 @@ def look_back(study: "Study", draws: int = 1000, points: int = POINTS, progress:
                 told = now
                 arrivals.append((float(record["time"]), told))
             if _turn(state) != seen:
+                silent = silent and _turn(state)[1:] == seen[1:]
                 seen = _turn(state)
-                _step(steps, driver, state, told)
+                silent = silent or _step(steps, driver, state, told)
             if wanted and told >= wanted[0]:
                 wanted = [point for point in wanted if point > told]
                 sights.append(_sight(state, told, draws))
@@ -52,16 +63,21 @@ def _turn(state: StudyState) -> tuple[int, int | None, int]:
     return state.closed, state.epoch, len(state.in_race)
 
 
-def _step(steps: list[RaceStep], driver: Driver, state: StudyState, told: int) -> None:
-    """Note who is in the race, where that is new and the policy's state says so; everyone is when it starts anew."""
+def _step(steps: list[RaceStep], driver: Driver, state: StudyState, told: int) -> bool:
+    """Note who is in the race, where that is new and the policy's state says so; everyone is when it starts anew.
+
+    Return whether the policy has a state and names nobody: then it need not be told more to be asked again.
+    """
     try:
         left = driver.standing(state)
     except (PolicyFailed, InputError):
-        return
+        return False
+    silent = left is None and driver.state is not None
     if left is None and steps and state.epoch is None and state.rows is None:
         left = tuple(state.ids[arm] for arm in state.in_race)
     if left is not None and (not steps or set(left) != set(steps[-1].left)):
         steps.append(RaceStep(state.closed, told, left))
+    return silent
 
 
 def _sight(state: StudyState, told: int, draws: int) -> Sight:
