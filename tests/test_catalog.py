@@ -117,3 +117,10 @@ def test_rounds_of_whole_pulls_were_eliminations_of_their_own():
     old = part("CeilElimination", plan=part("FloorHalving", eta=3.0, leftover=part("ToLastStages")), design=design)
     assert spec.from_dict(old).schedule.eta == 3.0
     assert math.isinf(catalog.policy("uniform").eta)
+
+
+def test_common_parts_are_where_they_are_looked_for():
+    for home, names in spec.COMMON.items():
+        for name in names.split():
+            assert spec._parts()[name].__module__ == f"bestarm.{home}"
+            assert spec._part(name) is spec._parts()[name]

@@ -2,7 +2,6 @@
 
 import math
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
@@ -35,11 +34,22 @@ ALIASES = {  # names that parts had in earlier versions, and what in `policies.e
     "WolfeAtwood": "wolfe_atwood",
 }
 RETIRED = {"Auto": {"focus", "doubting"}}  # settings that earlier versions wrote down and nothing depends on any more
-OUTERMOST = {  # what most logs begin with, and where that is
-    "Auto": "policies.auto", "Elimination": "policies.elimination", "Streamed": "policies.streamed",
-    "Sequential": "policies.sequential", "Weighed": "models.weighed", "Linear": "models.linear", "GLM": "models.glm",
-    "Means": "models.means",
-}  # fmt: skip
+COMMON = {  # where the parts of most logs are; others are looked for everywhere
+    "structures.hypotheses": "Line OneOf Smooth SeparateMeans Scaling Geometry",
+    "models.weighed": "Weighed",
+    "models.linear": "Linear Projected",
+    "models.glm": "GLM",
+    "models.law": "Logistic Poisson",
+    "models.means": "Means",
+    "designs.protocols": "Rounded",
+    "designs.rounding": "AutoRound",
+    "designs.ascent": "Ascent VertexExchange",
+    "designs.starts": "Multiplicative",
+    "designs.many": "BySize Sparse",
+    "policies.schedules": "EvenStages ToLastStages",
+    "policies.elimination": "Elimination Survivors ThisStage",
+    "policies.auto": "Auto",
+}
 HOMES = ("structures", "models", "designs", "policies", "embeddings", "kernels", "estimators")
 
 
@@ -213,14 +223,12 @@ def _found(name: str, given: set[str], allow: tuple[str, ...]) -> Any:
 
 @cache
 def _part(name: str) -> Any:
-    """Return the part of that name, None where there is none; everything is imported only if nothing else has it."""
-    if name in OUTERMOST:
-        import_module(f"bestarm.{OUTERMOST[name]}")
-    homes = tuple(f"bestarm.{home}" for home in HOMES)
-    for module in [module for key, module in sys.modules.items() if key.startswith(homes)]:
-        value = vars(module).get(name)
-        if _is_part(value, module):
-            return value
+    """Return the part of that name, None where there is none."""
+    for home, names in COMMON.items():
+        if name in names.split():
+            module = import_module(f"bestarm.{home}")
+            if _is_part(value := getattr(module, name), module):
+                return value
     return _parts().get(name)
 
 
