@@ -47,6 +47,20 @@ from bestarm.designs.active import optimal_design
 from bestarm.tables import open_source
 source = open_source(np.random.default_rng(1).standard_normal((100_000, 20)))
 """
+WAITING = """
+import numpy as np, tempfile
+from bestarm import create_study, load_study
+place = tempfile.TemporaryDirectory()
+log = place.name + "/log.jsonl"
+rng = np.random.default_rng(1)
+features = rng.standard_normal(({0}, 5))
+study = create_study(features, {1} + 100, storage=log, study_name="s", seed=1)
+for _ in range(20):
+    arms = rng.integers(0, {0}, {1} // 20)
+    study.import_results([(str(arm + 1), float(features[arm].sum() + rng.standard_normal())) for arm in arms])
+"""
+COMMAND = "from bestarm.cli import main\ntry: main({0})\nexcept SystemExit: pass"
+SIZES = {50: 340, 1000: 2000, 10_000: 10_000}  # arms, and results of them
 TIMINGS = {  # what it is called: what is made ready, and what is timed
     "import": ("", "import bestarm; bestarm.create_study"),
     "numpy": ("", "import numpy"),
@@ -56,6 +70,11 @@ TIMINGS = {  # what it is called: what is made ready, and what is timed
     },
     "study-told": (STUDY, "told()"),
     "study-read": (STUDY + "told()\n", 'load_study("s", log)'),
+    "version": ("", COMMAND.format("['--version']")),
+    **{f"load-{size[0]}": (WAITING.format(*size), 'load_study("s", log)') for size in SIZES.items()},
+    **{f"recommend-{size[0]}": (WAITING.format(*size), "study.recommend()") for size in SIZES.items()},
+    **{f"report-{size[0]}": (WAITING.format(*size), 'study.report(log + ".html")') for size in SIZES.items()},
+    "create-10000": (WAITING.format(10_000, 20), 'create_study(features, 20000, storage=log, study_name="t", seed=1)'),
     "design": (DESIGN, "optimal_design(source)"),
 }
 

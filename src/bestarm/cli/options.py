@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 import shlex
 import sys
 import warnings
@@ -259,7 +258,7 @@ class Output:
                 raise NotADirectoryError(f"{self.target.parent} is no folder")
             if not self.device and (overwrite or not there):
                 writable(path)
-                part = self.target.with_name(f".{secrets.token_hex(8)}.part")
+                part = self.target.with_name(f".{os.urandom(8).hex()}.part")
                 part.open("xb").close()
                 self.part = part
         except InputError:
