@@ -3,14 +3,20 @@
 import csv
 import io
 import json
+import pkgutil
 import re
+import subprocess
+import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import bestarm.cli
 from bestarm import catalog
 from bestarm.cli import main
+from bestarm.cli.app import HOMES
 from bestarm.study import load_study
 
 CARS = "src/bestarm/data/automobile.csv"
@@ -315,3 +321,15 @@ def test_a_column_that_numbers_the_rows_is_pointed_out(tmp_path):
     path.write_text("nr,size,mean\n" + "".join(f"{i},{i * i % 7},{i % 3}\n" for i in range(1, 9)))
     done = call("run", path, "--budget", 30, "--simulate", "mean", "--noise-variance", 1, "--seed", 1)
     assert "column 'nr' only counts the rows" in done.stderr
+
+
+def test_every_command_is_found_by_its_name():
+    for info in pkgutil.iter_modules(bestarm.cli.__path__):
+        import_module(f"bestarm.cli.{info.name}")
+    assert set(main.commands) == {name for names in HOMES.values() for name in names}
+
+
+def test_a_version_needs_no_numbers():
+    code = "import sys; from bestarm.cli import main\ntry: main(['--version'])\nfinally: print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
