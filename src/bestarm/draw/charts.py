@@ -139,8 +139,8 @@ def _both(
     x: svg.Axis, y: svg.Axis, up: str, along: str, values: Sequence[float] = (), labels: Sequence[str] = ()
 ) -> str:  # fmt: skip
     """Return two axes: what is measured upwards is said above, what along below."""
-    heights = values or svg.ticks(y.low, y.high, 4)
-    places = svg.ticks(x.low, x.high, 4)
+    heights = values or svg.ticks(y.low, y.high)
+    places = svg.ticks(x.low, x.high)
     bottom = max(y.start, y.end)
     grid = svg.beside(y, heights, labels or svg.written(heights)) + svg.below(
         x, places, svg.written(places), bottom, bottom
