@@ -30,7 +30,7 @@ PAUSES = (0.01, 1.0)  # seconds between tries, growing
 LOCKED = "55P03"
 READ_ONLY = "25006"  # for a moment in a failover, for ever on a replica
 PASSING = {"40001", "40P01", "53300", "53400", "57P03"}  # others will be done soon
-MADE = {"23505", "42P07", "42701"}  # others made the tables meanwhile
+MADE = {"23505", "42P07", "42701", "42710"}  # others made the tables meanwhile
 LOST = {"57P01", "57P02", "57P05", "25P03"}  # and class 08
 FINAL = (  # what is refused before there is a connection, and will be refused again
     "authentication failed",
