@@ -8,7 +8,7 @@ import numpy as np
 from bestarm.core import Array, Goal, Pulls, Totals, namespace
 from bestarm.errors import ArmsError, InputError
 from bestarm.linalg import pick, rows
-from bestarm.noise import Bernoulli, Gaussian, Noise, Poisson, Recorded, Shifted, StudentT, Uneven
+from bestarm.noise import Bernoulli, Gaussian, Noise, Outliers, Poisson, Recorded, Shifted, StudentT, Uneven
 from bestarm.tables.source import to_host
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Bernoulli",
     "Gaussian",
     "Noise",
+    "Outliers",
     "Poisson",
     "Recorded",
     "Shifted",

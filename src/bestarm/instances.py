@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, StudentT, Uneven
+from bestarm.bandits import Bandit, Bernoulli, Gaussian, Outliers, Poisson, StudentT, Uneven
 from bestarm.errors import InputError, UnknownNameError
 
 VARIANTS = ("text", "published-code")
@@ -297,3 +297,37 @@ def uneven(bandit: Bandit, ratio: float = 9.0, rng: Any = None) -> Bandit:
 def heavy(bandit: Bandit, freedom: float = 3.0) -> Bandit:
     """Return the bandit with Student's t noise of the same variance."""
     return replace(bandit, noise=StudentT(_normal_variance(bandit, "heavy"), freedom))
+
+
+def proportional(bandit: Bandit, ratio: float = 9.0) -> Bandit:
+    """Return the bandit with a noise whose standard deviation rises evenly with the mean, the average variance as before.
+
+    The largest variance is `ratio` times the least, and the best arm's is the largest.
+    """
+    if not 1 <= ratio < np.inf:
+        raise InputError(f"ratio must be at least 1; given {ratio}")
+    variance = _normal_variance(bandit, "proportional")
+    means = np.asarray(bandit.means)
+    low, high = means.min(axis=-1, keepdims=True), means.max(axis=-1, keepdims=True)
+    levels = (1 + (np.sqrt(ratio) - 1) * (means - low) / np.where(high > low, high - low, 1.0)) ** 2
+    return replace(bandit, noise=Uneven(variance * levels / levels.mean()))
+
+
+def noisier(bandit: Bandit, ratio: float = 10.0, rng: Any = None) -> Bandit:
+    """Return the bandit with a quarter of the arms, any, of `ratio` times the noise variance of the others."""
+    if not 1 <= ratio < np.inf:
+        raise InputError(f"ratio must be at least 1; given {ratio}")
+    variance = _normal_variance(bandit, "group")
+    order = np.argsort(np.random.default_rng(rng).random(bandit.means.shape), axis=-1)
+    return replace(bandit, noise=Uneven(np.where(order < max(order.shape[-1] // 4, 1), ratio, 1.0) * variance))
+
+
+def slipped(bandit: Bandit, share: float = 0.01, times: float = 100.0, either: bool = False) -> Bandit:
+    """Return the bandit with a `share` of rewards `times` too large, and half of those of `either` sign."""
+    return replace(bandit, noise=Outliers(_normal_variance(bandit, "slips as"), share, times, either))
+
+
+def shifted(bandit: Bandit, by: float) -> Bandit:
+    """Return the bandit with `by` added to every reward."""
+    _normal_variance(bandit, "an offset beside")
+    return replace(bandit, means=np.asarray(bandit.means) + by)

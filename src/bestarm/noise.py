@@ -1,4 +1,4 @@
-"""How rewards scatter around their means: normal, 0 and 1, counts, heavy tails, and as recorded.
+"""How rewards scatter around their means: normal, 0 and 1, counts, heavy tails, slips, and as recorded.
 
 A noise knows no arm and no mean, so a law of rewards may name the one that goes with it.
 """
@@ -237,3 +237,41 @@ class StudentT:
         from scipy.special import stdtrit
 
         return means + self.scale * stdtrit(self.freedom, uniform)
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """Normal noise, but a `share` of the rewards is `times` as large: a slip of the decimal point.
+
+    With `either` half of those have the other sign, too. What is told is the variance of the others.
+    """
+
+    variance: float = 1.0
+    share: float = 0.01
+    times: float = 100.0
+    either: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share < 1:
+            raise InputError(f"share must be from 0 to below 1; given {self.share}")
+
+    def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        sums, squares = np.zeros(times.shape), np.zeros(times.shape)
+        for j in range(int(times.max(initial=0))):  # which are slips is drawn for each
+            reward = self.at(rng.random(times.shape), means) * (j < times)
+            sums, squares = sums + reward, squares + reward**2
+        return sums, squares
+
+    def rewards(self, means: Any, count: int, rng: np.random.Generator) -> Any:
+        return self.at(rng.random((*means.shape, count)), means[..., None])
+
+    def at(self, uniform: Any, means: Any, place: Any = None) -> Any:
+        from scipy.special import ndtri
+
+        slip = uniform < self.share
+        rest = np.where(slip, uniform / max(self.share, 1e-300), (uniform - self.share) / (1 - self.share))
+        turned = slip & (rest < 0.5) if self.either else np.zeros_like(slip)
+        if self.either:  # the half that a slip fell into is used up, what is left of it is uniform again
+            rest = np.where(slip, np.where(turned, 2 * rest, 2 * rest - 1), rest)
+        reward = means + np.sqrt(self.variance) * ndtri(np.clip(rest, 1e-16, 1 - 1e-16))
+        return reward * np.where(slip, self.times, 1.0) * np.where(turned, -1.0, 1.0)

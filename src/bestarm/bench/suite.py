@@ -56,7 +56,7 @@ def names() -> list[str]:
     """Return the suites that come with the package.
 
     >>> names()
-    ['default', 'heldout-1', 'heldout-2', 'heldout-3', 'heldout-4', 'heldout-5', 'heldout-6']
+    ['default', 'fooled', 'fooled-tables', 'heldout-1', 'heldout-2', 'heldout-3', 'heldout-4', 'heldout-5', 'heldout-6', 'heldout-7']
     """
     folder = files("bestarm.bench") / "suites"
     return sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from bestarm import datasets, instances, plugins
+from bestarm import datasets, instances, misleading, plugins
 from bestarm.bandits import Bandit, Bernoulli, Gaussian, Recorded
 from bestarm.bench import own
 from bestarm.errors import InputError, UnknownNameError
 from bestarm.tables.arms import Arms
 from bestarm.texts import imported, parameters, settled
 
-NOISES = ("normal", "uneven", "heavy")
+NOISES = ("normal", "uneven", "proportional", "group", "heavy", "slips", "slips of either sign")
 SHORT = {"K": "arms", "d": "dimension", "Delta": "gap", "variance": "noise_variance"}
 LONG = {long: short for short, long in SHORT.items()}
 
@@ -82,6 +82,9 @@ def varied(make: Callable[..., Bandit]) -> Callable[..., Bandit]:
         noise: str = "normal",
         ratio: float = 9.0,
         freedom: float = 3.0,
+        share: float = 0.01,
+        times: float = 100.0,
+        offset: float = 0.0,
         replications: int | None = None,
         rng: Any = None,
         **settings: Any,
@@ -96,9 +99,18 @@ def varied(make: Callable[..., Bandit]) -> Callable[..., Bandit]:
             bandit = instances.bent(bandit, bend, strength, rng)
         if deviation:
             bandit = instances.deviated(bandit, deviation, rng)
-        if noise == "uneven":
-            return instances.uneven(bandit, ratio, rng)
-        return instances.heavy(bandit, freedom) if noise == "heavy" else bandit
+        if offset:
+            bandit = instances.shifted(bandit, offset)
+        by_name: dict[str, Callable[[], Bandit]] = {
+            "normal": lambda: bandit,
+            "uneven": lambda: instances.uneven(bandit, ratio, rng),
+            "proportional": lambda: instances.proportional(bandit, ratio),
+            "group": lambda: instances.noisier(bandit, ratio, rng),
+            "heavy": lambda: instances.heavy(bandit, freedom),
+            "slips": lambda: instances.slipped(bandit, share, times),
+            "slips of either sign": lambda: instances.slipped(bandit, share, times, either=True),
+        }
+        return by_name[noise]()
 
     own = [p for p in signature(made).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     given = [p for p in inner.values() if p.name not in ("replications", "rng")]
@@ -215,6 +227,12 @@ WORLDS: dict[str, World] = {
     "corner": World(varied(instances.corner), "a crowd of arms in the plane (appendix)"),
     "factorial": World(varied(instances.factorial), "all settings of factors at two levels, rewards 0 or 1"),
     "functions": World(varied(instances.functions), "random functions of a cube: linear, cubic, product, tree"),
+    "needle": World(varied(misleading.needle), "a line, and an arm or two that are far above it"),
+    "hill": World(varied(misleading.hill), "a hill somewhere in a plain"),
+    "parabola": World(varied(misleading.parabola), "one feature, the best somewhere in the middle"),
+    "useless": World(varied(misleading.useless), "features that say nothing"),
+    "clicks": World(varied(misleading.clicks), "rare clicks, and features that say nothing of them"),
+    "families": World(varied(misleading.families), "answers graded 0 or 1; a small one of a family surprises"),
     "table": World(table, "your CSV: features, a column of true means, and noise"),
     "replay": World(replay, "your repeats: rows of arm, value and features, or an npz"),
 }
