@@ -3,6 +3,7 @@
 Everything takes any number of leading axes and keeps to the array-API standard.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -185,6 +186,16 @@ def tally(pulls: Pulls, totals: Totals, arms: int) -> Tally:
     here = Tally(times, totals.sums, totals.squares, totals.scatter)
     apart = here.residual(xp.take_along_axis(means, pulls.arms, axis=-1))
     return Tally(counts, sums, squares, scatter(pulls.arms, apart, arms))
+
+
+def flat(batch: tuple[int, ...]) -> Callable[[AnyArray], AnyArray]:
+    """Return what puts the leading axes `batch` of an array in one."""
+    return lambda array: array.reshape((-1, *array.shape[len(batch) :]))
+
+
+def shaped(batch: tuple[int, ...]) -> Callable[[AnyArray], AnyArray]:
+    """Return what puts one leading axis into the axes `batch`."""
+    return lambda array: array.reshape((*batch, *array.shape[1:]))
 
 
 def rank(coordinates: AnyArray) -> AnyArray:

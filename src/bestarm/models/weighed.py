@@ -21,8 +21,6 @@ from bestarm.structures.odds import Odds, binary, read
 from bestarm.structures.posterior import Outlook
 from bestarm.structures.words import explained
 
-BINOMIAL = 4.0  # the noise variance of wins and losses read as log odds
-
 
 @dataclass(frozen=True)
 class Weighed(Model):
@@ -121,5 +119,5 @@ def _variances(left: Array, known: Tally, noise: float | None, odds: Odds | None
         return np.full(count, np.clip(noise, 1e-14, 1e200))
     freedom = max(float(known.counts.sum()) - 1, 0.0)
     extra = max(0.0, LEAST - freedom)
-    rough = rough_variance(known) if odds is None else BINOMIAL
+    rough = rough_variance(known) if odds is None else float(odds.noise)
     return (freedom * max(float(left), 1e-14) + extra * rough) / rng.chisquare(freedom + extra, count)

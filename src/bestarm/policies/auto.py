@@ -18,17 +18,19 @@ from bestarm.designs.protocols import Design, Rounded
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.starts import Multiplicative
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates, one_hot, pick, tally
+from bestarm.linalg import Candidates, flat, one_hot, pick, shaped, tally
 from bestarm.models.linear import Linear
 from bestarm.models.weighed import Weighed
 from bestarm.numbers import whole
+from bestarm.policies.aside import Groups
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.opinion import Coverage, Opinion
-from bestarm.structures.bases import standardised
+from bestarm.structures.bases import EXACT, standardised
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, structures
-from bestarm.structures.odds import read
+from bestarm.structures.odds import binary, read
 
 MANY = 5000  # arms from which a design finds their span by itself
+MOST = 12  # pulls of a design among very many arms, if that is more than its share of the budget
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,18 @@ class AutoState:
     spent: int
     fresh: int  # pulls when the hypotheses were last weighed
     opinion: Opinion | None = field(repr=False)
+    groups: Groups = field(repr=False)
+
+    @property
+    def judged(self) -> Tally:
+        """What is known without what is set aside."""
+        aside = self.groups.aside
+        some = np.any(aside, axis=-1)
+        if not np.any(some):
+            return self.known
+        kept = self.groups.kept(self.problem.arms)
+        one, two = ((each.counts, each.sums, each.squares, each.within) for each in (kept, self.known))
+        return Tally(*(np.where(some[..., None], *pair) for pair in zip(one, two, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -98,7 +112,7 @@ class ByEvidence:
     def start(self, problem: Problem) -> AutoState:
         zero = np.zeros_like(problem.features[..., 0])
         made = structures(problem.features, problem.budget, self.kinds, self.scaling)
-        return AutoState(problem, made, Tally(zero, zero, zero), 0, 0, None)
+        return AutoState(problem, made, Tally(zero, zero, zero), 0, 0, None, Groups.none(zero.shape[:-1]))
 
     def ask(self, state: AutoState, rng: Random) -> Pulls | None:
         left = state.problem.budget - state.spent
@@ -110,6 +124,7 @@ class ByEvidence:
         if self.rounds is None:
             coverage = Coverage.of(state.opinion, state.known.counts, state.problem.budget)
             arm = self._next(state.opinion, coverage, min(chunk, left))
+            arm = self._settling(state, arm)
             arms = pick(state.opinion.arms, arm)[..., None]
             return Pulls(arms, np.ones_like(arms) * min(chunk, left))
         return self._round(state, min(left, self._size(state)), chunk)
@@ -117,28 +132,58 @@ class ByEvidence:
     def tell(self, state: AutoState, pulls: Pulls, totals: Totals) -> AutoState:
         known = state.known + tally(pulls, totals, state.problem.arms)
         spent = state.spent + pulls.total
-        state = replace(state, known=known, spent=spent)
+        state = replace(state, known=known, spent=spent, groups=state.groups.plus(pulls, totals))
         if spent >= state.problem.budget:  # nothing is left to choose, and the answer is thought over anew
-            return state
+            return self._settled(state)
         opinion, place = state.opinion, None
         if opinion is not None and pulls.arms.shape[-1] <= 1 and spent < self.refresh * state.fresh:
             place = opinion.place(pulls.arms[..., 0])
         if opinion is None or place is None:
-            return replace(state, fresh=spent, opinion=self._opinion(state, state.made, self.exploring))
+            return self._thought(replace(state, fresh=spent))
         times = np.astype(pulls.times[..., 0], totals.sums.dtype)
-        return replace(state, opinion=opinion.after(place, times, totals.sums[..., 0]))
+        after = replace(state, opinion=opinion.after(place, times, totals.sums[..., 0]))
+        return self._doubted(after)
 
     def observe(self, state: AutoState, pulls: Pulls, totals: Totals) -> AutoState:
         """Return the state that knows more rewards, and has thought over what it had an opinion on."""
-        state = replace(state, known=state.known + tally(pulls, totals, state.problem.arms))
-        thought = state.opinion is not None
-        return replace(state, opinion=self._opinion(state, state.made, self.exploring)) if thought else state
+        known = state.known + tally(pulls, totals, state.problem.arms)
+        state = replace(state, known=known, groups=state.groups.plus(pulls, totals))
+        return self._settled(state) if state.opinion is None else self._thought(state)
+
+    def _settled(self, state: AutoState) -> AutoState:
+        """Return the state with what is odd set aside."""
+        return replace(state, groups=state.groups.judged(state.problem.arms, ~binary(state.known)[0]))
+
+    def _thought(self, state: AutoState) -> AutoState:
+        """Return the state with all thought over."""
+        state = self._settled(state)
+        return replace(state, opinion=self._opinion(state.made, self.exploring, state.judged))
+
+    def _doubted(self, state: AutoState) -> AutoState:
+        """Return the state with all thought over anew where a reward has to be set aside, or to be taken back."""
+        who = np.flatnonzero(state.groups.doubtful)
+        if not len(who):
+            return state
+        batch, K = state.groups.middle.shape, state.problem.arms
+        every = state.groups.each(flat(batch))
+        before = every.of(who)
+        known = state.known.each(lambda part: flat(batch)(part)[who])
+        after = before.judged(K, ~binary(known)[0])
+        changed = np.any(after.aside != before.aside, axis=-1)
+        if not np.any(changed) or state.opinion is None:
+            return state
+        who, after = who[changed], after.of(changed)
+        kept = after.kept(K)
+        opinion = self._opinion(state.made.among(who, batch), self.exploring, kept)
+        opinion = state.opinion.each(flat(batch)).where(who, opinion)
+        groups = every.where(who, after)
+        return replace(state, groups=groups.each(shaped(batch)), opinion=opinion.each(shaped(batch)))
 
     def recommend(self, state: AutoState) -> Array:
         """Return argmax_i min_j P(f_i > f_j), the arm no other is likely to beat."""
         if state.spent == 0:
             return np.zeros(state.known.sums.shape[:-1], dtype=np.int64)
-        return self._opinion(state, state.made.for_the_answer(), self.kinds).surest
+        return self._opinion(state.made.for_the_answer(), self.kinds, state.judged).surest
 
     @property
     def flexible(self) -> bool:
@@ -164,21 +209,42 @@ class ByEvidence:
         """Return the weight of every kind of hypothesis in a run by itself, the largest first."""
         if state.spent == 0:
             return {}
-        found = self._opinion(state, state.made, self.kinds).kinds
+        found = self._opinion(state.made, self.kinds, state.judged).kinds
         weights = {kind.name: float(found[j]) for j, kind in enumerate(self.kinds)}
         return dict(sorted(weights.items(), key=lambda item: -item[1]))
 
     def _first(self, problem: Problem, rng: Random) -> Pulls:
-        """Return the first pulls: a D-optimal design for a linear model with an intercept."""
-        one = np.ones_like(problem.features[..., :1])
-        x = np.concat([standardised(problem.features), one], axis=-1)
-        candidates = Candidates.of(x) if problem.arms <= MANY else Candidates(x, x)  # many are projected by the design
-        times = self.design.allocate(candidates, self._opening(problem), rng)
-        return Pulls(np.broadcast_to(np.arange(problem.arms, dtype=np.int64), times.shape), times)
+        """Return the first pulls: a D-optimal design for a linear model with an intercept, beside first looks.
+
+        Each arm is looked at once where that takes no more than the share of the budget, and where not all arms are in
+        play half of it: what was never seen cannot be judged from outside. Where there are far more arms, half of the
+        pulls are of any arms: a design is all corners.
+        """
+        n, K = self._opening(problem), problem.arms
+        looks = self._looks(problem)
+        scattered = n // 2 if K > EXACT and not looks else 0
+        designed = n - K * looks - scattered
+        times = np.zeros(problem.features.shape[:-1], dtype=np.int64) + looks
+        if designed:
+            one = np.ones_like(problem.features[..., :1])
+            x = np.concat([standardised(problem.features), one], axis=-1)
+            candidates = Candidates.of(x) if K <= MANY else Candidates(x, x)  # many are projected by the design
+            times = times + self.design.allocate(candidates, designed, rng)
+        if scattered:
+            order = rng.random(times.shape) - (times == 0)
+            times = times + (np.argsort(np.argsort(order, axis=-1), axis=-1) < scattered)
+        return Pulls(np.broadcast_to(np.arange(K, dtype=np.int64), times.shape), times)
+
+    def _looks(self, problem: Problem) -> bool:
+        """Return whether each arm is looked at once before anything is chosen."""
+        return problem.arms <= problem.budget * (self.share if problem.arms <= self.working else 0.5)
 
     def _opening(self, problem: Problem) -> int:
         share = self.share if self.rounds is None else max(self.first_round, 1 / self.rounds)
-        least = min(2 * problem.features.shape[-1], problem.arms, problem.budget // 2 + 1)
+        width = problem.features.shape[-1]
+        least = min(2 * width if problem.arms <= EXACT else MOST, problem.arms, problem.budget // 2 + 1)
+        if self._looks(problem):
+            least = max(least, problem.arms)
         return min(problem.budget, max(ceil(share * problem.budget), int(least)))
 
     def _chunk(self, problem: Problem) -> int:
@@ -214,14 +280,22 @@ class ByEvidence:
             times = times + np.astype(one_hot(arm, times.shape[-1], known.counts.dtype), np.int64) * count
         return Pulls(opinion.arms, times)
 
+    def _settling(self, state: AutoState, arm: Array) -> Array:
+        """Return the position `arm`, or that of an arm in play all of whose rewards are set aside: star or accident."""
+        assert state.opinion is not None
+        if not np.any(state.groups.aside):
+            return arm
+        asked = np.take_along_axis(state.groups.unsettled(state.problem.arms), state.opinion.arms, axis=-1)
+        return np.where(np.any(asked, axis=-1), np.argmax(asked, axis=-1), arm)
+
     def _next(self, opinion: Opinion, coverage: Coverage, count: int, barred: Array | None = None) -> Array:
         """Return the position `(...)`, among the arms in play, of the arm to pull `count` times; none `barred`."""
         return coverage.instead(opinion, opinion.most_telling(count, self.rivals, barred))
 
-    def _opinion(self, state: AutoState, made: Structures, kinds: tuple[Kind, ...]) -> Opinion:
-        """Return the opinion that all rewards so far lead to, among some kinds of the hypotheses `made`."""
-        mixture, odds = read(made, kinds, state.known, self.hedge, self.kept, self.working)
-        return Opinion.of(mixture, odds, state.known.sums.shape[:-1], self.working)
+    def _opinion(self, made: Structures, kinds: tuple[Kind, ...], known: Tally) -> Opinion:
+        """Return the opinion that rewards lead to, among some kinds of the hypotheses `made`."""
+        mixture, odds = read(made, kinds, known, self.hedge, self.kept, self.working)
+        return Opinion.of(mixture, odds, known.sums.shape[:-1], self.working)
 
 
 @dataclass(frozen=True)

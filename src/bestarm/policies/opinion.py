@@ -10,20 +10,82 @@ and when all pulls are made the answer is wrong in about Σ_a w_a Σ_j t_aj √v
 takes (C_qi − C_qj)² / (C_qq + σ²/c) off v_j, so the arm pulled is
 
     q = argmax  Σ_a w_a Σ_j t_aj / √v_j · (C_qi − C_qj)² / (C_qq + σ²/c).                               (9)
+
+A normal distribution with the moments of a mixture hides the mixture's tail, and where one arm may be apart that is all
+there is to learn. With p the chance that it is q, m₀ its mean if it is not, b and s² mean and variance of what it has
+more if it is, and L the largest mixed mean, a pull of q also gains
+
+    w_a · 4p (1 − p) · Φ((m₀ + b − L) / s) · (b² + s²) / (b² + s² + σ²/c),                              (14)
+
+how unsure that is, times the chance that it is the best if so, times the share that is resolved.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from bestarm.core import Array
-from bestarm.linalg import one_hot, pick, row, rows, top
+from bestarm.linalg import one_hot, pick, row, rows, shaped, top
 from bestarm.policies.choices import put
+from bestarm.structures.apart import LEAST, Alone, normal
 from bestarm.structures.mixture import Mixture
 from bestarm.structures.odds import Odds, chances
 
 VANISHING = 300.0  # exp(−this) is next to nothing, and its square still a number
+DECIDED = 1e-130  # exp(−VANISHING), about: what a gain is worth that was lifted from there
 REACH = 3.0  # standard deviations an arm's mean is thought to reach up at most
+CERTAIN = 60.0  # log odds that one step changes a chance by at most
+
+
+@dataclass(frozen=True)
+class Lone:
+    """Which arms in play may be apart: the chance of each, its mean if not, and what it has more if so, `(..., g, m)`."""
+
+    chance: Array  # p
+    without: Array  # m₀
+    mean: Array  # b
+    variance: Array  # s²
+    planned: Array  # pulls of which the rewards are not seen yet, (..., m)
+
+    @classmethod
+    def of(cls, alone: Alone) -> "Lone":
+        zero = np.zeros_like(alone.chance[..., 0, :])
+        return cls(alone.chance, alone.without, alone.mean, np.maximum(alone.variance, LEAST), zero)
+
+    def gain(self, weight: Array, best: Array, noise: Array, pulls: Array) -> Array:
+        """Return what `pulls` `(..., m)` of each arm gain, `(..., m)`.   Eq. 14
+
+        `weight` and `noise` are `(..., g)`, `best` `(...)`. Pulls that are planned already count as made.
+        """
+        ahead = normal((self.without + self.mean - best[..., None, None]) / np.sqrt(self.variance))
+        size, noise = self.mean**2 + self.variance, noise[..., None]
+        after, before = (n[..., None, :] * size for n in (self.planned + pulls, self.planned))
+        share = after / (after + noise) - before / (before + noise)
+        return np.sum(weight[..., None] * 4 * self.chance * (1 - self.chance) * ahead * share, axis=-2)
+
+    def after(self, arm: Array, times: Array, total: Array | None, noise: Array) -> "Lone":
+        """Return the same after position `arm` `(...)` was pulled `times` `(...)` with sum `total`; None: unseen."""
+        hot = one_hot(arm, self.chance.shape[-1], self.chance.dtype)
+        if total is None:
+            return replace(self, planned=self.planned + hot * times[..., None])
+        where = np.broadcast_to(arm[..., None], noise.shape)
+        p, m0, b, s2 = (pick(part, where) for part in (self.chance, self.without, self.mean, self.variance))
+        scatter = noise / times[..., None]
+        r, wide = total[..., None] / times[..., None] - m0, s2 + scatter
+        change = (np.log(scatter / wide) + r * r / scatter - (r - b) ** 2 / wide) / 2
+        odds = np.exp(np.clip(change, -CERTAIN, CERTAIN))
+        mine, every = hot[..., None, :] > 0, 1 - p + p * odds
+        chance = np.where(mine, (p * odds)[..., None], self.chance) / every[..., None]
+        share = s2 / wide
+        mean, variance = b + share * (r - b), np.maximum(s2 * scatter / wide, LEAST)
+        return replace(
+            self,
+            chance=chance,
+            mean=np.where(mine, mean[..., None], self.mean),
+            variance=np.where(mine, variance[..., None], self.variance),
+        )
 
 
 @dataclass(frozen=True)
@@ -37,18 +99,51 @@ class Opinion:
     noise: Array  # σ², (..., g)
     kinds: Array  # (..., kinds)
     nonlinear: Array  # the weight of all nonlinear kinds, (...)
+    lone: Lone | None = None  # which of the arms in play may be apart, where a hypothesis has one that is
     odds: Odds | None = None  # how rewards of the arms in play are read, if not as they are
 
     @classmethod
     def of(cls, mixture: Mixture, odds: Odds | None, batch: tuple[int, ...], working: int) -> "Opinion":
         """Return the opinion of a mixture, of at most so many `working` arms; `odds` are how its rewards were read."""
         arms = _in_play(mixture, working)
-        found = (arms, mixture.weight, *mixture.moments(arms), mixture.noise, mixture.kinds, mixture.nonlinear)
-        arms, w, m, C, noise, kinds, nonlinear = (np.reshape(part, (*batch, *part.shape[1:])) for part in found)
-        opinion = cls(arms, w, m, C, noise, kinds, nonlinear)
-        if odds is None:
-            return opinion
-        return replace(opinion, odds=Odds.around(chances(opinion.mean), odds.binary, odds.lost))
+        means, covariance, alone = mixture.moments(arms)
+        lone = None if alone is None else Lone.of(alone)
+        found = cls(arms, mixture.weight, means, covariance, mixture.noise, mixture.kinds, mixture.nonlinear, lone)
+        opinion = found.each(shaped(batch))
+        return opinion if odds is None else replace(opinion, odds=odds.at(chances(opinion.mean)))
+
+    def where(self, changed: Array, other: "Opinion") -> "Opinion":
+        """Return the opinion that is `other` `(n, ...)` in the replications `changed` `(n,)`, all with one leading axis."""
+        mine, theirs = self, other
+        if (mine.lone is None) != (theirs.lone is None):
+            mine, theirs = (replace(one, lone=one.lone or Lone.of(Alone.none(one.means))) for one in (mine, theirs))
+        if (mine.odds is None) != (theirs.odds is None):
+            mine, theirs = (replace(one, odds=one.odds or Odds.none(one.mean)) for one in (mine, theirs))
+        g = max(mine.weight.shape[-1], theirs.weight.shape[-1])
+        found: Opinion = _replaced(mine.padded(g), theirs.padded(g), changed)
+        return found
+
+    def padded(self, g: int) -> "Opinion":
+        """Return the same with `g` hypotheses, those beyond its own of no weight."""
+        more = g - self.weight.shape[-1]
+        if more <= 0:
+            return self
+
+        def wider(part: Array) -> Array:
+            return np.concat([part, np.repeat(part[:, -1:], more, axis=1)], axis=1)
+
+        lone = self.lone
+        if lone is not None:
+            chance, without, mean, variance = map(wider, (lone.chance, lone.without, lone.mean, lone.variance))
+            lone = Lone(chance, without, mean, variance, lone.planned)
+        weight = np.concat([self.weight, np.zeros((len(self.weight), more))], axis=1)
+        means, covariance, noise = map(wider, (self.means, self.covariance, self.noise))
+        return replace(self, weight=weight, means=means, covariance=covariance, noise=noise, lone=lone)
+
+    def each(self, change: Callable[[Array], Array]) -> "Opinion":
+        """Return the same with every array in it changed."""
+        found: Opinion = _each(self, change)
+        return found
 
     @property
     def mean(self) -> Array:
@@ -67,7 +162,7 @@ class Opinion:
         variance = np.linalg.diagonal(self.covariance)
         v = variance[..., :, None] + variance[..., None, :] - 2 * self.covariance
         z = (self.means[..., :, None] - self.means[..., None, :]) / np.sqrt(np.maximum(v, 1e-290))
-        better = np.sum(self.weight[..., None, None] * _normal(z), axis=-3)
+        better = np.sum(self.weight[..., None, None] * normal(z), axis=-3)
         better = better + np.eye(self.means.shape[-1], dtype=self.means.dtype)
         return pick(self.arms, np.argmax(np.min(better, axis=-1), axis=-1))  # Eq. 11
 
@@ -84,15 +179,16 @@ class Opinion:
             share, middle, slope = (pick(a, arm) for a in (self.odds.share, self.odds.middle, self.odds.slope))
             total = None if total is None else share * (middle * times + slope * total)
             times = share * times
+        lone = None if self.lone is None else self.lone.after(arm, times, total, self.noise)
         times = times[..., None]
         spread = self.noise + times * pick(column, where)
         u = column * np.sqrt(times / spread)[..., None]
         covariance = (-u)[..., :, None] * u[..., None, :]
         covariance += self.covariance
         if total is None:
-            return replace(self, covariance=covariance)
+            return replace(self, covariance=covariance, lone=lone)
         step = (total[..., None] - times * pick(self.means, where)) / spread
-        return replace(self, means=self.means + column * step[..., None], covariance=covariance)
+        return replace(self, means=self.means + column * step[..., None], covariance=covariance, lone=lone)
 
     def most_telling(self, count: int, rivals: int, barred: Array | None = None) -> Array:
         """Return the position q `(...)` of the arm to pull `count` times, of ties with `rivals` arms; none `barred`."""
@@ -105,7 +201,8 @@ class Opinion:
         b = pick(m, i)[..., None] - m
         differs = v > 1e-12 * most
         exponent = b * b / (2 * np.where(differs, v, np.ones_like(v)))
-        t = w * np.exp(_lifted(exponent, differs)) * np.astype(differs, m.dtype)
+        lifted, decided = _lifted(exponent, differs)
+        t = w * np.exp(lifted) * np.astype(differs, m.dtype)
         nearest = top(put(np.sum(t, axis=-2), leader, -1.0), min(rivals, m.shape[-1] - 1))
         j = np.broadcast_to(nearest[..., None, :], (*i.shape, nearest.shape[-1]))
         D = C_i[..., None, :] - rows(C, j)  # C_i − C_j, (..., g, rivals, m)
@@ -115,8 +212,11 @@ class Opinion:
         D_k = np.take_along_axis(D, np.broadcast_to(j[..., None, :], (*j.shape, j.shape[-1])), axis=-1)
         t = t * _unbeaten(b, v, D_i - D_k)  # Eq. 8
         gain = np.sum((t / v)[..., None] * D * D, axis=-2)
-        pulls = count if self.odds is None else count * self.odds.share[..., None, :]
-        gain = np.sum(gain / (variance + self.noise[..., None] / pulls), axis=-2)  # Eq. 9
+        pulls = count * (np.ones_like(gain[..., 0, :]) if self.odds is None else self.odds.share)
+        gain = np.sum(gain / (variance + self.noise[..., None] / pulls[..., None, :]), axis=-2)  # Eq. 9
+        if self.lone is not None:
+            best = pick(self.mean, leader)
+            gain = np.where(decided, DECIDED * gain, gain) + self.lone.gain(self.weight, best, self.noise, pulls)
         return np.argmax(gain if barred is None else np.where(barred, -np.ones_like(gain), gain), axis=-1)
 
 
@@ -157,19 +257,50 @@ def _in_play(mixture: Mixture, working: int) -> Array:
     size, arms = counts.shape
     if arms <= working:
         return np.broadcast_to(np.arange(arms, dtype=np.int64), (size, arms))
-    most = top(counts, working // 4)
-    scout = np.any(np.arange(arms, dtype=np.int64) == most[..., None], axis=-2) & (counts > 0)
+    scout = _among(counts, working // 4)
+    apart = mixture.apart()
+    if apart is not None:
+        scout = scout | _among(apart, working // 4)
     return np.sort(mixture.foremost(working, REACH, scout), axis=-1)
 
 
-def _lifted(exponent: Array, differs: Array) -> Array:
-    """Return −`exponent` `(..., g, m)`, or its least value less it where all odds would vanish: all is decided then.
+def _among(score: Array, count: int) -> Array:
+    """Return which arms `(R, K)` have the `count` largest scores above 0."""
+    found = np.zeros(score.shape, dtype=bool)
+    np.put_along_axis(found, top(score, count), True, axis=-1)
+    return found & (score > 0)
 
-    What is largest among the gains is the same; without this, all would be zero and the first arm would be pulled.
+
+def _each(one: Any, change: Callable[[Array], Array]) -> Any:
+    """Return a dataclass of arrays, and of such, with every array changed."""
+    if one is None:
+        return None
+    return (
+        change(one) if isinstance(one, np.ndarray) else type(one)(*(_each(part, change) for part in vars(one).values()))
+    )
+
+
+def _replaced(one: Any, two: Any, where: Array) -> Any:
+    """Return a dataclass of arrays, and of such, that is `two` in some replications."""
+    if one is None:
+        return None
+    if isinstance(one, np.ndarray):
+        found = one.copy()
+        found[where] = two
+        return found
+    return type(one)(*(_replaced(a, b, where) for a, b in zip(vars(one).values(), vars(two).values(), strict=True)))
+
+
+def _lifted(exponent: Array, differs: Array) -> tuple[Array, Array]:
+    """Return −`exponent` `(..., g, m)`, or its least value less it where all odds would vanish, and where `(..., 1)`.
+
+    All is decided then. What is largest among the gains is the same; without this, all would be zero and the first arm
+    would be pulled.
     """
     nearest = np.min(np.where(differs, exponent, np.inf), axis=(-2, -1), keepdims=True)
     decided = (nearest > VANISHING) & np.isfinite(nearest)
-    return np.minimum(np.where(decided, nearest, np.zeros_like(nearest)) - exponent, 0.0)
+    lifted = np.minimum(np.where(decided, nearest, np.zeros_like(nearest)) - exponent, 0.0)
+    return lifted, decided[..., 0]
 
 
 def _unbeaten(b: Array, v: Array, c: Array) -> Array:
@@ -183,10 +314,4 @@ def _unbeaten(b: Array, v: Array, c: Array) -> Array:
     least = 1e-12 * v[..., None, :] + 1e-290
     z = mean / np.sqrt(np.maximum(v[..., None, :] - share * c, least))
     itself = np.eye(b.shape[-1], dtype=b.dtype) > 0
-    return np.prod(np.where(itself, np.ones_like(z), _normal(z)), axis=-1)
-
-
-def _normal(z: Array) -> Array:
-    """Return the normal distribution function, to three digits: a logistic curve of a cubic. It is never 0."""
-    z = np.clip(z, -8.0, 8.0)
-    return 1 / (1 + np.exp(-z * (1.5957691216 + 0.0713548163 * z * z)))
+    return np.prod(np.where(itself, np.ones_like(z), normal(z)), axis=-1)

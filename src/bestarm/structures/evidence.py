@@ -12,16 +12,17 @@ where r is y less the intercept by generalised least squares. With n_k = N_k / (
 of the size of the features, bordered by 1 and y, gives log det A and Q at once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from bestarm.core import Array, Tally
-from bestarm.linalg import add_to_diagonal
+from bestarm.linalg import add_to_diagonal, matvec
+from bestarm.structures.apart import explained
 from bestarm.structures.bases import Base
 from bestarm.structures.hypotheses import Hypothesis, Structures
-from bestarm.structures.terms import weighed
+from bestarm.structures.terms import Terms, weighed
 
 FLOOR = 1e-12  # of the sum of squares: rewards without noise must not make a logarithm infinite
 
@@ -35,16 +36,32 @@ class Data:
     within: Array  # W = Σ (reward − mean of its arm)², (...)
     squares: Array  # Σ reward², (...)
     bases: dict[str, Base]
+    unseen: int = 0  # arms of which nothing is known and that are not among these
+    noise: Array | float = 0.0  # what the noise variance is known to be about `(...)`, 0 where it is not known
 
     @classmethod
-    def of(cls, known: Tally, bases: dict[str, Base]) -> "Data":
+    def of(cls, known: Tally, bases: dict[str, Base], unseen: int = 0, noise: Array | float = 0.0) -> "Data":
         """Return the data of a tally `(..., K)`."""
-        return cls(known.counts, known.means, known.within.sum(axis=-1), known.squares.sum(axis=-1), bases)
+        within, squares = known.within.sum(axis=-1), known.squares.sum(axis=-1)
+        return cls(known.counts, known.means, within, squares, bases, unseen, noise)
 
     @cached_property
     def pulls(self) -> Array:
         """The number of rewards, `(...)`."""
         return self.counts.sum(axis=-1)
+
+    @cached_property
+    def freedom(self) -> Array:
+        """How many rewards tell of the noise `(...)`: twice as many as there are where it is known about."""
+        return self.pulls * np.where(np.asarray(self.noise) > 0, 2.0, 1.0)
+
+    def scattered(self, left: Array) -> Array:
+        """Return the sum of squares `left` `(...)` with that of the rewards that stand for what is known of it."""
+        return left + self.pulls * self.noise
+
+    def variance(self, left: Array, intercept: bool) -> Array:
+        """Return the estimate of σ² `(...)` from what is `left` of the sum of squares."""
+        return left / np.maximum(self.freedom - int(intercept), 1.0)
 
     @cached_property
     def level(self) -> Array:
@@ -72,13 +89,42 @@ class Data:
 
 
 @dataclass(frozen=True)
-class TermProducts:
-    """Terms t beside bases at these `scales`, M the precision that bases and intercept leave of N; all `(..., p)`."""
+class LineFit:
+    """What bases at some scales leave of the rewards: all that a term, or an arm apart, is weighed against."""
 
-    scales: tuple[Array, ...]
-    some: Array  # which are terms at all
-    v: Array  # t' M t
-    u: Array  # t' M y
+    half: Array  # ½ log det, `(...)`
+    left: Array  # the sum of squares W + Q, (...)
+    table: Array  # [F 1 y], (..., K, p + 1)
+    G: Array
+    ridge: Array
+
+    @cached_property
+    def inverse(self) -> Array:
+        """The inverse of the features' part of G + diag(ridge), `(..., p, p)`."""
+        width = self.G.shape[-1] - 1
+        return np.linalg.inv(add_to_diagonal(self.G, self.ridge)[..., :width, :width])
+
+    @cached_property
+    def _apart(self) -> tuple[Array, Array]:
+        """C₀ and the residual y − m₀ of every arm, `(..., K)`."""
+        F, y = self.table[..., :-1], self.table[..., -1]
+        return np.vecdot(F @ self.inverse, F), y - matvec(F, matvec(self.inverse, self.G[..., :-1, -1]))
+
+    def apart(self, counts: Array) -> tuple[Array, Array]:
+        """Return v and u of an arm apart, `(..., K)`."""
+        return explained(counts, *self._apart)
+
+    def terms(self, t: Array, counts: Array) -> tuple[Array, Array]:
+        """Return v = t'Mt and u = t'My of terms t `(..., K, p)`, M what bases and intercept leave of N."""
+        Nt = counts[..., None] * t
+        cross = self.table.mT @ Nt
+        v, u = np.sum(Nt * t, axis=-2), cross[..., -1, :]
+        width = self.G.shape[-1] - 1
+        if width > 0:
+            solved = self.inverse @ cross[..., :width, :]
+            v = np.maximum(v - np.sum(cross[..., :width, :] * solved, axis=-2), 0.0)
+            u = u - (self.G[..., -1:, :width] @ solved)[..., 0, :]
+        return v, u
 
 
 @dataclass(frozen=True)
@@ -90,33 +136,62 @@ class Schur:
     half: Array  # ½ log det of what is eliminated
 
 
+@dataclass
+class Fits:
+    """Fits of the bases of hypotheses to data, each made once."""
+
+    data: Data
+    floors: tuple[Array, Array]
+    bordered: dict[object, tuple[Array, Array, Array]] = field(default_factory=dict)
+    eliminated: dict[object, list[Schur]] = field(default_factory=dict)
+    made: dict[object, LineFit] = field(default_factory=dict)
+    projected: dict[object, tuple[Array, Array]] = field(default_factory=dict)
+
+    def of(self, h: Hypothesis) -> tuple[LineFit, object]:
+        """Return the fit of a hypothesis without a term or an arm apart, and what it is kept under."""
+        bases = (h.bases, h.own, h.intercept)
+        key = (*bases, *(np.asarray(c).tobytes() for c in h.scales))
+        if key in self.made:
+            return self.made[key], key
+        data = self.data
+        exact = not any(bool(np.any(data.bases[name].missing > 0)) for name in h.bases)
+        if bases not in self.bordered or not exact:
+            self.bordered[bases] = _bordered(h, data)
+        G, half_own, table = self.bordered[bases]
+        ridge, half_scales = _ridge(h, data, data.within + self.floors[h.intercept])
+        half, left = _factored(h, data, G, ridge, self.eliminated.setdefault(bases, []) if exact else [])
+        self.made[key] = LineFit(half_own + half_scales + half, left, table, G, ridge)
+        return self.made[key], key
+
+    def beside(self, h: Hypothesis, fit: LineFit, key: object, left: Array) -> Terms | None:
+        """Return what a term or an arm apart explains of what is `left` beside the bases; None where there is none."""
+        data = self.data
+        if h.apart is not None:
+            v, u = fit.apart(data.counts)
+            return weighed(np.ones_like(v) > 0, h.apart, v, u, left, data.freedom, data.unseen)
+        if h.term is None or h.size is None:
+            return None
+        t = data.bases[h.term].features
+        if (h.term, key) not in self.projected:
+            self.projected[h.term, key] = fit.terms(t, data.counts)
+        return weighed(np.any(t != 0, axis=-2), h.size, *self.projected[h.term, key], left, data.freedom)
+
+
 def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     """Return log evidence with log prior, and the estimate of σ², both `(..., hypotheses)`."""
-    n = data.pulls
-    floors = [data.floor(intercept) for intercept in (False, True)]
-    shared: dict[object, tuple[Array, Array, Array]] = {}
-    projected: dict[object, TermProducts] = {}
-    eliminated: dict[object, list[Schur]] = {}
+    fits = Fits(data, (data.floor(False), data.floor(True)))
     logs, variances = [], []
     for h in made.hypotheses:
-        exact = not any(bool(np.any(data.bases[name].missing > 0)) for name in h.bases)
-        key = (h.bases, h.own, h.intercept)
-        if key not in shared or not exact:
-            shared[key] = _bordered(h, data)
-        G, half_own, table = shared[key]
-        ridge, half_scales = _ridge(h, data, data.within + floors[h.intercept])
-        half, left = _factored(h, data, G, ridge, eliminated.setdefault(key, []) if exact else [])
-        value = h.log_prior - half_own - half_scales - half - n / 2 * np.log(left)  # Eq. 3
-        if h.term is not None and h.size is not None:
-            at = projected.get((h.term, key))
-            if at is None or not _same(at.scales, h.scales):
-                at = projected[h.term, key] = _projected(h.scales, data.bases[h.term].features, data, table, G, ridge)
-            found = weighed(at.some, h.size, at.v, at.u, left, n)
+        fit, key = fits.of(h)
+        left = data.scattered(fit.left)
+        value = h.log_prior - fit.half - data.freedom / 2 * np.log(left)  # Eq. 3
+        found = fits.beside(h, fit, key, left)
+        if found is not None:
             value, left = value + found.gain, found.left  # Eq. 4
         if h.intercept:
-            value = value - np.log(n + 1) / 2
+            value = value - np.log(data.pulls + 1) / 2
         logs.append(value)
-        variances.append(left / np.maximum(n - int(h.intercept), 1.0))
+        variances.append(data.variance(left, h.intercept))
     return np.stack(logs, axis=-1), np.stack(variances, axis=-1)
 
 
@@ -128,19 +203,6 @@ def _bordered(h: Hypothesis, data: Data) -> tuple[Array, Array, Array]:
     table = np.concat(features + [column[..., None] for column in border], axis=-1)
     half = table * np.sqrt(N / (1 + N * tau))[..., None]
     return half.mT @ half, np.log(1 + N * tau).sum(axis=-1) / 2, table
-
-
-def _projected(scales: tuple[Array, ...], t: Array, data: Data, table: Array, G: Array, ridge: Array) -> TermProducts:
-    """Return the terms t `(..., K, p)` beside the bases; `table` has the bases, 1 and y."""
-    Nt = data.counts[..., None] * t
-    cross = table.mT @ Nt
-    v, u = np.sum(Nt * t, axis=-2), cross[..., -1, :]
-    width = G.shape[-1] - 1
-    if width > 0:
-        solved = np.linalg.inv(add_to_diagonal(G, ridge)[..., :width, :width]) @ cross[..., :width, :]
-        v = np.maximum(v - np.sum(cross[..., :width, :] * solved, axis=-2), 0.0)
-        u = u - (G[..., -1:, :width] @ solved)[..., 0, :]
-    return TermProducts(scales, np.any(t != 0, axis=-2), v, u)
 
 
 def _same(one: tuple[Array, ...], two: tuple[Array, ...]) -> bool:

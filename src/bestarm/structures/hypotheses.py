@@ -9,7 +9,7 @@ unknown. D is the dimension of a base and B the budget.
 """
 
 from dataclasses import dataclass, replace
-from math import log
+from math import log, prod
 from typing import Protocol
 
 import numpy as np
@@ -20,8 +20,10 @@ from bestarm.linalg import evened
 from bestarm.structures.bases import (
     Base,
     anchored,
+    flattened,
     kernel_base,
     linear_base,
+    of_replications,
     products,
     roundness,
     scaled,
@@ -48,6 +50,7 @@ class Hypothesis:
     log_prior: Array | float
     term: str | None = None  # the base of which one feature, nobody knows which, counts too
     size: Array | None = None  # its scale `(...)` in units of σ²
+    apart: Array | None = None  # variance `(...)` of what one arm, nobody knows which, has more, in units of σ²
     answer_only: Array | float = 0.0  # 1 where it stands for its kind in the answer only, but weighs, `(...)`
 
 
@@ -71,6 +74,22 @@ class Structures:
     def for_the_answer(self) -> "Structures":
         """Return the same hypotheses, all of which may stand for their kinds."""
         return replace(self, hypotheses=tuple(replace(h, answer_only=0.0) for h in self.hypotheses))
+
+    def among(self, who: Array | None, batch: tuple[int, ...]) -> "Structures":
+        """Return the same for the replications `who` `(m,)`, None all, with the leading axes `batch` in one."""
+        count = prod(batch)
+
+        def one(part: Array | float) -> Array:
+            flat = np.broadcast_to(np.asarray(part, dtype=float), batch).reshape(count)
+            return flat if who is None else flat[who]
+
+        def some(h: Hypothesis) -> Hypothesis:
+            size, apart = (None if part is None else one(part) for part in (h.size, h.apart))
+            scales, prior = tuple(one(c) for c in h.scales), one(h.log_prior)
+            return replace(h, scales=scales, log_prior=prior, size=size, apart=apart, answer_only=one(h.answer_only))
+
+        bases = flattened(self.bases)
+        return Structures(bases if who is None else of_replications(bases, who), tuple(map(some, self.hypotheses)))
 
     def members(self, kind: str) -> list[int]:
         """Return the places of the hypotheses of a kind."""
@@ -266,6 +285,37 @@ class OneOf:
         ]
 
 
+@dataclass(frozen=True)
+class OneArm:
+    """f is linear but for one arm, nobody knows which.
+
+    What it has more is at the scales of a base of one dimension times `sizes`, of variance 1 over the arms.
+    """
+
+    name: str
+    line: str
+    intercept: bool
+    sizes: tuple[float, ...] = (16.0, 256.0)
+    log_prior: float = 0.0
+    on_sphere: float = 0.0
+    off_sphere: float = 0.0
+    nonlinear: bool = False
+    exploring: bool = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.line,)
+
+    def hypotheses(self, arms: Geometry, scaling: Scaling) -> list[Hypothesis]:
+        likely = self.log_prior + self.on_sphere * arms.round + self.off_sphere * (1 - arms.round)
+        each = replace(scaling, steps=self.sizes).of(arms.count * np.ones_like(arms.round), arms.budget)
+        return [
+            Hypothesis(self.name, self.needs, (scale,), 0.0, self.intercept, likely + weight + more, apart=size)
+            for scale, weight in scaling.of(arms.bases[self.line].dimension, arms.budget)
+            for size, more in each
+        ]
+
+
 def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: Scaling) -> Structures:
     """Return the hypotheses of `kinds` about arms with `features` `(..., K, d)`.
 
@@ -312,6 +362,8 @@ KINDS: tuple[Kind, ...] = (
     OneOf(
         "affine, one product", "products", "standard", intercept=True, log_prior=-4.0, on_sphere=-2.0, two_levels=4.0
     ),
+    OneArm("linear, one arm", "centred", intercept=False, on_sphere=-4.0, off_sphere=-1.0),
+    OneArm("affine, one arm", "standard", intercept=True, on_sphere=-6.0),
     OneOf("one feature", "centred features", None, intercept=False, log_prior=-2.0, off_sphere=-1.0, exploring=False),
     OneOf("one feature, any level", "features", None, intercept=True, log_prior=-2.0, on_sphere=-2.0, exploring=False),
 )

@@ -5,16 +5,17 @@ over kinds a with means m_a and covariances σ_a² C_a has the mean Σ w_a m_a. 
 weight of the nonlinear kinds (Eq. 10 of docs/algorithms/auto.md).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from bestarm.core import Array, Tally
 from bestarm.linalg import one_hot, pick, top
-from bestarm.structures.bases import Base, flattened, of_replications, of_rows
+from bestarm.structures.apart import Alone
+from bestarm.structures.bases import Base, of_replications, of_rows
 from bestarm.structures.evidence import Data, evidence
-from bestarm.structures.hypotheses import Hypothesis, Kind, SeparateMeans, Structures
-from bestarm.structures.posterior import HypothesisPosterior, Outlook, posterior
+from bestarm.structures.hypotheses import Kind, SeparateMeans, Structures
+from bestarm.structures.posterior import ApartOutlook, HypothesisPosterior, Outlook, posterior
 
 NEGLIGIBLE = 1e-6  # a hypothesis of no more weight is left out
 SCREENED = 2048  # arms from which a bound of their deviations is worth its while
@@ -46,12 +47,31 @@ class Mixture:
     kinds: Array  # the weight of every kind, (R, kinds)
     nonlinear: Array  # the weight of all nonlinear kinds, (R,)
 
-    def moments(self, arms: Array) -> tuple[Array, Array]:
-        """Return the means `(R, g, m)` and covariances `(R, g, m, m)` of `arms` `(R, m)`."""
+    def moments(self, arms: Array) -> tuple[Array, Array, Alone | None]:
+        """Return the means `(R, g, m)` and covariances `(R, g, m, m)` of `arms` `(R, m)`, and which may be apart."""
         outlooks = self._outlooks(arms)
         m = self._ordered([one.mean for one in outlooks])
         C = self._ordered([one.covariance for one in outlooks])
-        return m, C * self.noise[..., None, None]
+        return m, C * self.noise[..., None, None], self._alone(outlooks)
+
+    def _alone(self, outlooks: list[Outlook]) -> Alone | None:
+        """Return which arms may be apart `(R, g, m)`; None where no hypothesis has one."""
+        if not any(isinstance(one, ApartOutlook) for one in outlooks):
+            return None
+        each = [one.alone if isinstance(one, ApartOutlook) else Alone.none(one.mean) for one in outlooks]
+        chance, without, mean, variance = (
+            self._ordered([getattr(one, part) for one in each]) for part in ("chance", "without", "mean", "variance")
+        )
+        return Alone(chance, without, mean, variance * self.noise[..., None])
+
+    def apart(self) -> Array | None:
+        """Return how likely each arm is apart and, if so, the best, `(R, K)`; None where no hypothesis has one."""
+        if not any(piece.posterior.apart is not None for piece in self.pieces):
+            return None
+        alone = self._alone(self._outlooks(None))
+        assert alone is not None
+        best = np.max(self.means(), axis=-1)[..., None, None]
+        return np.sum(self.weight[..., None] * alone.chance * alone.ahead(best), axis=-2)
 
     def means(self, arms: Array | None = None) -> Array:
         """Return the mean of `arms` `(R, m)`, or of every arm, in the mixture."""
@@ -124,16 +144,24 @@ class Mixture:
         return bases, counts, means, own
 
 
-def weigh(made: Structures, kinds: tuple[Kind, ...], known: Tally, h: float, g: int, many: int) -> Mixture:
+def weigh(
+    made: Structures,
+    kinds: tuple[Kind, ...],
+    known: Tally,
+    h: float,
+    g: int,
+    many: int,
+    variance: Array | float = 0.0,
+) -> Mixture:
     """Return the mixture of the `g` weightiest kinds after the rewards `known` `(..., K)`, leading axes in one.
 
     Separate means have at least `h` times the weight of nonlinear kinds: smoothness that served so far may fail
-    for the one arm that matters. Beyond `many` arms only those pulled are looked at.
+    for the one arm that matters. Beyond `many` arms only those pulled are looked at. `variance` `(R,)` is what that of
+    the noise is known to be about, 0 where it is not known.
     """
-    known = known.each(lambda a: a.reshape(-1, a.shape[-1]))
-    bases = flattened(made.bases)
-    made = Structures(bases, tuple(_flat(h) for h in made.of(kinds).hypotheses))
-    data = _of_pulled(known, bases, many)
+    made = made.of(kinds).among(None, known.sums.shape[:-1])
+    known, bases = known.each(lambda a: a.reshape(-1, a.shape[-1])), made.bases
+    data = _of_pulled(known, bases, many, variance)
     logs, noise = evidence(made, data)
     weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
     weights = weights / weights.sum(axis=-1, keepdims=True)
@@ -178,20 +206,13 @@ def _pieces(
     return tuple(pieces), order, np.concat(variances)[order].reshape(chosen.shape)
 
 
-def _flat(h: Hypothesis) -> Hypothesis:
-    """Return the hypothesis with all leading axes in one."""
-    prior, answer_only = np.reshape(h.log_prior, -1), np.reshape(h.answer_only, -1)
-    size = None if h.size is None else np.reshape(h.size, -1)
-    scales = tuple(np.reshape(c, -1) for c in h.scales)
-    return replace(h, scales=scales, log_prior=prior, size=size, answer_only=answer_only)
-
-
-def _of_pulled(known: Tally, bases: dict[str, Base], many: int) -> Data:
+def _of_pulled(known: Tally, bases: dict[str, Base], many: int, noise: Array | float) -> Data:
     """Return the data of all arms; where there are many, of those pulled."""
     if known.counts.shape[-1] <= many:
-        return Data.of(known, bases)
+        return Data.of(known, bases, 0, noise)
     arms = pulled(known.counts)
-    return Data.of(known.each(lambda a: np.take_along_axis(a, arms, axis=-1)), of_rows(bases, arms))
+    unseen = known.counts.shape[-1] - arms.shape[-1]
+    return Data.of(known.each(lambda a: np.take_along_axis(a, arms, axis=-1)), of_rows(bases, arms), unseen, noise)
 
 
 def pulled(counts: Array) -> Array:
@@ -215,7 +236,7 @@ def _with_separate(each: Array, kinds: tuple[Kind, ...], least: Array) -> Array:
 def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> Piece:
     """Return the posterior of the hypothesis `best` `(m,)` of a kind, in the replications `who` `(m,)`."""
     group = [made.hypotheses[j] for j in made.members(kind)]
-    names, term, size = group[0].bases, group[0].term, None
+    names, term, size, apart = group[0].bases, group[0].term, None, None
 
     def of_best(values: list[Array]) -> Array:
         return pick(np.stack(values, axis=-1)[who], best)
@@ -223,6 +244,8 @@ def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> 
     scales = tuple(of_best([h.scales[p] for h in group]) for p in range(len(names)))
     if term is not None:
         size = of_best([h.size for h in group if h.size is not None])
+    if group[0].apart is not None:
+        apart = of_best([h.apart for h in group if h.apart is not None])
     own = np.asarray([h.own for h in group], dtype=data.means.dtype)[best]
     needs = names if term is None else (*names, term)
     part = Data(
@@ -231,6 +254,9 @@ def _piece(made: Structures, kind: str, data: Data, who: Array, best: Array) -> 
         data.within[who],
         data.squares[who],
         of_replications({name: data.bases[name] for name in needs}, who),
+        data.unseen,
+        np.broadcast_to(data.noise, data.within.shape)[who],
     )
     tau = part.own(names, scales, own[..., None])
-    return Piece(who, posterior(names, scales, tau, group[0].intercept, part, term, size), own, scales)
+    found = posterior(names, scales, tau, group[0].intercept, part, term, size, apart)
+    return Piece(who, found, own, scales)

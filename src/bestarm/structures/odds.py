@@ -3,10 +3,11 @@
 Around a chance p̃ thought likely a mean reward y counts as the log odds z, and N pulls as N' (Eq. 6 of
 docs/algorithms/auto.md):
 
-    z = logit p̃ + (y − p̃) / v,    N' = 4 v N,    v = p̃ (1 − p̃).
+    z = logit p̃ + (y − p̃) / v,    N' = 4 v N / u,    v = p̃ (1 − p̃).
 
-This is one step of the Newton method that fits a logistic model. Rewards 0 and −1, losses to be avoided, are 1 and 0
-less one.
+This is one step of the Newton method that fits a logistic model. With u the average of 4v over all pulls, there are as
+many N' as pulls, each of variance 4/u: what scatters within arms and what is counted then are of one unit. Rewards 0
+and −1, losses to be avoided, are 1 and 0 less one.
 """
 
 from dataclasses import dataclass
@@ -34,21 +35,43 @@ class Odds:
     slope: Array
     binary: Array  # where rewards are 0 and 1, or 0 and −1, (...)
     lost: Array  # where they are 0 and −1
+    unit: Array  # u, (...)
 
     @classmethod
-    def around(cls, chance: Array, binary: Array, lost: Array | None = None) -> "Odds":
+    def around(cls, chance: Array, counts: Array, binary: Array, lost: Array | None = None) -> "Odds":
         """Return how to read rewards of arms with about this `chance` p̃ `(..., K)`, or `(..., 1)`, if `binary` `(...)`.
 
-        Where they are `lost` `(...)`, they are 0 and −1, and `chance` is that of 0.
+        `counts` `(..., K)` are the pulls. Where rewards are `lost` `(...)`, they are 0 and −1, and `chance` is that of 0.
         """
         p = np.clip(chance, EDGE, 1 - EDGE)
+        some = np.maximum(counts, np.where(np.any(counts > 0, axis=-1, keepdims=True), 0.0, 1.0))
+        unit = np.sum(4 * p * (1 - p) * some, axis=-1) / np.sum(some, axis=-1)
+        return cls._of(p, unit, binary, np.zeros_like(binary) if lost is None else lost)
+
+    def at(self, chance: Array) -> "Odds":
+        """Return how to read rewards of other arms, or around other chances `(..., m)`, in the same unit."""
+        return self._of(np.clip(chance, EDGE, 1 - EDGE), self.unit, self.binary, self.lost)
+
+    @classmethod
+    def none(cls, like: Array) -> "Odds":
+        """Return that rewards of arms `(..., m)` are read as they are."""
+        one, no = np.ones_like(like), np.zeros(like.shape[:-1], dtype=bool)
+        return cls(one, 0 * one, one, no, no, np.ones(like.shape[:-1]))
+
+    @property
+    def noise(self) -> Array:
+        """The noise variance `(...)` of a pull as it is counted; 0 where rewards are other numbers than 0 and 1."""
+        return np.where(self.binary, 4 / self.unit, 0.0)
+
+    @classmethod
+    def _of(cls, p: Array, unit: Array, binary: Array, lost: Array) -> "Odds":
         v = p * (1 - p)
-        lost = np.zeros_like(binary) if lost is None else lost
         middle = np.log(p / (1 - p)) - 1 / (1 - p) + lost.astype(p.dtype)[..., None] / v  # Eq. 6
+        counted = 4 * v / unit[..., None]
         if bool(np.all(binary)):
-            return cls(4 * v, middle, 1 / v, binary, lost)
-        share, slope = (np.where(binary[..., None], odds, 1.0) for odds in (4 * v, 1 / v))
-        return cls(share, np.where(binary[..., None], middle, 0.0), slope, binary, lost)
+            return cls(counted, middle, 1 / v, binary, lost, unit)
+        share, slope = (np.where(binary[..., None], odds, 1.0) for odds in (counted, 1 / v))
+        return cls(share, np.where(binary[..., None], middle, 0.0), slope, binary, lost, unit)
 
     def means(self, thought: Array) -> Array:
         """Return the mean rewards `(..., K)` where this is `thought` of the arms as rewards are read."""
@@ -90,15 +113,16 @@ def read(
     wins, pulls = (a.sum(axis=-1, keepdims=True) for a in (known.sums, known.counts))
     wins = wins + np.where(lost[..., None], pulls, 0.0)
     chance = (wins + 1) / (pulls + 2)
-    mixture = weigh(made, kinds, Odds.around(chance, where, lost).tally(known), h, g, many)
+    odds = Odds.around(chance, known.counts, where, lost)
+    mixture = weigh(made, kinds, odds.tally(known), h, g, many, np.reshape(odds.noise, -1))
     if known.sums.shape[-1] <= many:
         chance = chances(mixture.means().reshape(known.sums.shape))
     else:
         arms = pulled(mixture.known.counts)
         thought, arms = (a.reshape(*known.sums.shape[:-1], -1) for a in (mixture.means(arms), arms))
         chance = chance + scatter(arms, chances(thought) - chance, known.sums.shape[-1])
-    odds = Odds.around(chance, where, lost)
-    return weigh(made, kinds, odds.tally(known), h, g, many), odds
+    odds = Odds.around(chance, known.counts, where, lost)
+    return weigh(made, kinds, odds.tally(known), h, g, many, np.reshape(odds.noise, -1)), odds
 
 
 def chances(odds: Array) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 from bestarm.core import Array
 from bestarm.linalg import matvec, row
 from bestarm.posteriors import Normal
+from bestarm.structures.apart import Alone, Apart, explained, fitted
 from bestarm.structures.bases import Base
 from bestarm.structures.evidence import Data
 from bestarm.structures.terms import weighed
@@ -38,6 +39,7 @@ class HypothesisPosterior:
     omega: Array  # (...)
     level: Array  # that the means y are taken less of, (...): what is large in them must not round what is small
     term: "Term | None" = None
+    apart: Apart | None = None
 
     def arms(self, bases: dict[str, Base], counts: Array, means: Array, own: Array) -> "Outlook":
         """Return what is thought of arms with these features, `counts`, `means` and τ, their `own`, `(..., m)`."""
@@ -46,6 +48,8 @@ class HypothesisPosterior:
         if A is not None:
             Phi = _features(self.names, self.roots, bases)
             smooth, h = matvec(Phi, self.b), 1 - matvec(Phi, self.a)
+        if self.apart is not None and Phi is not None:
+            return self._apart(self.apart, Phi, h, counts, means, smooth)
         if self.term is not None:
             beside = self.term.beside(bases, Phi, h)
             smooth = smooth + matvec(beside, self.term.mean)
@@ -55,13 +59,25 @@ class HypothesisPosterior:
         m = level + (1 - kappa) * (means - level) + kappa * (smooth + self.mu[..., None] * h)  # Eq. 5
         return Outlook(m, Phi, A, h, self.omega, kappa, own * kappa)
 
+    def _apart(self, apart: Apart, Phi: Array, h: Array, counts: Array, means: Array, smooth: Array) -> "ApartOutlook":
+        """Return what is thought of arms one of which may be apart; the bases leave nothing to arms themselves."""
+        level = self.level[..., None]
+        P = np.concat([Phi, h[..., None]], axis=-1)
+        found = apart.of(P, counts, means, level + smooth + self.mu[..., None] * h)
+        zero, one = np.zeros_like(self.omega), np.ones_like(counts)
+        mean = found.alone.without + found.moved
+        wider = apart.A + apart.spread
+        lever = found.own * counts
+        parts = (zero, one, found.own, apart.A, lever, found.moved, apart.noise, found.alone)
+        return ApartOutlook(mean, P, wider, h, *parts)
+
     def bounds(self, bases: dict[str, Base], counts: Array, means: Array, own: Array) -> tuple[Array, Array]:
         """Return the means `(..., m)` of arms, and what their variances do not exceed, in one pass over the features.
 
         With λ₁ ≥ λ₂ ≥ .. the eigenvalues of the part of A that is a base's, v those vectors, x an arm's features and
         r = 4, x'Ax ≤ Σ_{i ≤ r} (λᵢ − λᵣ₊₁) (vᵢ'x)² + λᵣ₊₁ |x|² (Eq. 12). Deviations of several bases add up at most.
         """
-        if self.term is not None or self.A is None or self.a is None or self.b is None:
+        if self.term is not None or self.apart is not None or self.A is None or self.a is None or self.b is None:
             look = self.arms(bases, counts, means, own)
             return look.mean, look.variance
         smooth, tilt, deviation = (np.zeros_like(counts) for _ in range(3))
@@ -164,6 +180,33 @@ class Outlook:
         return np.concat([(self.Phi * self.kappa[..., None]) @ half, level], axis=-1)
 
 
+@dataclass(frozen=True)
+class ApartOutlook(Outlook):
+    """The same where one arm may be apart.   Eq. 13
+
+    What an arm has of its own is D. Draws take it and what it changes in the rest apart from one another.
+    """
+
+    line: Array  # A, without what arms apart change in it
+    lever: Array  # D N
+    moved: Array  # d
+    noise: Array  # σ²
+    alone: Alone
+
+    @property
+    def variance(self) -> Array:
+        assert self.Phi is not None
+        off = 2 * self.lever * np.vecdot(self.Phi @ self.line, self.Phi) + self.moved**2 / self.noise[..., None]
+        return np.maximum(super().variance - off, 0.0)
+
+    @property
+    def covariance(self) -> Array:
+        assert self.Phi is not None
+        C0, d = (self.Phi @ self.line) @ self.Phi.mT, self.moved
+        crossed = self.lever[..., :, None] * C0
+        return super().covariance - crossed - crossed.mT - d[..., :, None] * (d / self.noise[..., None])[..., None, :]
+
+
 def _features(names: tuple[str, ...], roots: tuple[Array, ...], bases: dict[str, Base]) -> Array:
     """Return Φ, the features of some bases times √c side by side."""
     parts = [bases[name].features * root[..., None, None] for name, root in zip(names, roots, strict=True)]
@@ -178,10 +221,12 @@ def posterior(
     data: Data,
     term: str | None = None,
     size: Array | None = None,
+    apart: Array | None = None,
 ) -> HypothesisPosterior:
     """Return the posterior of a hypothesis given data; `own` `(..., K)` is τ, what its bases leave out included.
 
-    Where one of many terms counts, it is the normal distribution with the mean and covariance of the mixture over them.
+    Where one of many terms counts, or one arm is apart by a variance `apart`, it is the normal distribution with the
+    mean and covariance of the mixture over them.
     """
     y, level = (data.centred, data.level) if intercept else (data.means, np.zeros_like(data.within))
     n = data.counts / (1 + data.counts * own)
@@ -199,10 +244,13 @@ def posterior(
         information = np.sum(n * h, axis=-1) + 1e-9
         mu, omega = np.sum(n * (y - smooth), axis=-1) / information, 1 / information
     found = HypothesisPosterior(names, roots, A, a, b, mu, omega, level)
+    r = n * (y - smooth - h * mu[..., None])
+    rest = _Fitted(n, Phi, A, h, r, mu, information)
+    if apart is not None:
+        return replace(found, apart=rest.apart(apart, data))
     if term is None or size is None:
         return found
-    r = n * (y - smooth - h * mu[..., None])
-    return replace(found, term=_Fitted(n, Phi, A, h, r, mu, information).term(term, size, data))
+    return replace(found, term=rest.term(term, size, data))
 
 
 @dataclass(frozen=True)
@@ -217,6 +265,27 @@ class _Fitted:
     mu: Array
     information: Array | None  # 1/ω, with an intercept
 
+    @property
+    def _intercept(self) -> bool:
+        return self.information is not None
+
+    def left(self, data: Data) -> Array:
+        """Return the sum of squares that is left, `(...)`."""
+        y = data.centred if self._intercept else data.means
+        left = data.within + np.sum(self.r * (y - self.mu[..., None]), axis=-1)
+        return data.scattered(np.maximum(left, data.floor(self._intercept)))
+
+    def apart(self, size: Array, data: Data) -> Apart:
+        """Return what is thought of an arm apart, of variance `size`."""
+        omega = np.zeros_like(size) if self.information is None else 1 / self.information
+        P = self.h[..., None] if self.Phi is None else np.concat([self.Phi, self.h[..., None]], axis=-1)
+        A = omega[..., None, None] if self.A is None else _blocks(self.A, omega[..., None, None])
+        C0, left = np.vecdot(P @ A, P), self.left(data)
+        v, _ = explained(self.n, C0, self.r)
+        some = weighed(np.ones_like(v) > 0, size, v, self.r, left, data.freedom, data.unseen)
+        noise = data.variance(some.left, self._intercept)
+        return fitted(size, some, P, A, self.n, (left, data.freedom, noise))
+
     def term(self, name: str, size: Array, data: Data) -> Term:
         """Return what is thought of the terms of that name, of variance `size` each."""
         t, n = data.bases[name].features, self.n[..., None]
@@ -229,9 +298,6 @@ class _Fitted:
             levels = np.sum(n * beside, axis=-2) / self.information[..., None]
             beside = beside - self.h[..., None] * levels[..., None, :]
         v, u = np.maximum(np.sum(n * beside * t, axis=-2), 0.0), matvec(t.mT, self.r)
-        left = data.within + np.sum(self.r * (data.means - self.mu[..., None]), axis=-1)
-        intercept = self.information is not None
-        left = np.maximum(left, data.floor(intercept))
-        terms = weighed(np.any(t != 0, axis=-2), size, v, u, left, data.pulls)
-        noise = terms.left / np.maximum(data.pulls - int(intercept), 1.0)
+        terms = weighed(np.any(t != 0, axis=-2), size, v, u, self.left(data), data.freedom)
+        noise = data.variance(terms.left, self._intercept)
         return Term(name, *terms.moments(noise), slopes, levels)

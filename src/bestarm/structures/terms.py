@@ -25,6 +25,8 @@ class Terms:
     variance: Array  # of b, in units of σ²
     left: Array  # of the sum of squares, on average
     gain: Array  # log evidence for there being one
+    logs: Array  # log evidence of each
+    scale: Array  # that of all together, as a sum
 
     def moments(self, noise: Array) -> tuple[Array, Array]:
         """Return the mean `(..., p)` of all b and their covariance `(..., p, p)` in units of σ², which is `noise`."""
@@ -35,21 +37,24 @@ class Terms:
         return mean, square[..., None] * np.eye(b.shape[-1], dtype=b.dtype) - mean[..., :, None] * scaled[..., None, :]
 
 
-def weighed(some: Array, c: Array, v: Array, u: Array, left: Array, pulls: Array) -> Terms:
+def weighed(some: Array, c: Array, v: Array, u: Array, left: Array, pulls: Array, unseen: int = 0) -> Terms:
     """Return the terms with v = t'Mt and u = t'My `(..., p)`, and the `left` sum of squares L after n `pulls`, `(...)`.
 
-    Only `some` `(..., p)` are terms, the others are 0 for all arms.
+    Only `some` `(..., p)` are terms, the others are 0 for all arms. Of `unseen` more nothing was seen.
     """
     c, L = c[..., None], left[..., None]
     shrunk = 1 + c * v
     after = np.maximum(L - c * u * u / shrunk, NOTHING * L)
     logs = -np.log(shrunk) / 2 - pulls[..., None] / 2 * np.log(after / L)  # Eq. 4
-    most = np.max(np.where(some, logs, -np.inf), axis=-1, keepdims=True)
-    most = np.where(np.isfinite(most), most, 0.0)
+    most = np.max(np.where(some, logs, 0.0 if unseen else -np.inf), axis=-1, keepdims=True)
+    most = np.where(np.isfinite(most), np.maximum(most, 0.0) if unseen else most, 0.0)
     odds = np.where(some, np.exp(np.where(some, logs - most, 0.0)), 0.0)
-    p = some.astype(logs.dtype).sum(axis=-1, keepdims=True)
-    total = np.where(p > 0, odds.sum(axis=-1, keepdims=True), 1.0)
-    gain = most + np.log(total) - np.log(np.where(p > 0, p, 1.0))
+    rest = unseen * np.exp(-most)
+    p = some.astype(logs.dtype).sum(axis=-1, keepdims=True) + unseen
+    total = np.where(p > 0, odds.sum(axis=-1, keepdims=True) + rest, 1.0)
+    scale = most + np.log(total)
+    gain = scale - np.log(np.where(p > 0, p, 1.0))
     weight = odds / total
-    mixed = np.where(p[..., 0] > 0, np.sum(weight * after, axis=-1), left)
-    return Terms(weight, c * u / shrunk, c / shrunk, mixed, gain[..., 0])
+    seen = np.sum(weight * after, axis=-1) + (rest / total)[..., 0] * left
+    mixed = np.where(p[..., 0] > 0, seen, left)
+    return Terms(weight, c * u / shrunk, c / shrunk, mixed, gain[..., 0], logs, scale[..., 0])

@@ -9,6 +9,8 @@ GROUPS = {
     "affine, smooth residual": "linear with a smooth residual",
     "linear, one product": "linear with a product of two features",
     "affine, one product": "linear with a product of two features",
+    "linear, one arm": "linear but for one arm",
+    "affine, one arm": "linear but for one arm",
     "one feature": "a single feature",
     "one feature, any level": "a single feature",
     "exponential kernel": "smooth in the features",
