@@ -21,6 +21,14 @@ class Kernel(Protocol):
     def __call__(self, x: AnyArray, y: AnyArray, /) -> AnyArray: ...
 
 
+class Radial(Kernel, Protocol):
+    """A kernel of the distance alone."""
+
+    def at(self, squared: AnyArray) -> AnyArray:
+        """Return the kernel at squared distances."""
+        ...
+
+
 @dataclass(frozen=True)
 class LinearKernel:
     """Return v x'y: Bayesian linear regression with prior variance v of each coefficient.
@@ -53,8 +61,12 @@ class Exponential:
         _positive("length", self.length)
 
     def __call__(self, x: AnyArray, y: AnyArray, /) -> AnyArray:
-        xp = namespace(x, y)
-        return xp.exp(-xp.sqrt(squared_distances(x, y)) / self.length)
+        return self.at(squared_distances(x, y))
+
+    def at(self, squared: AnyArray) -> AnyArray:
+        """Return the kernel at squared distances."""
+        xp = namespace(squared)
+        return xp.exp(-xp.sqrt(squared) / self.length)
 
 
 @dataclass(frozen=True)
@@ -94,8 +106,12 @@ class Matern:
         _positive("length", self.length)
 
     def __call__(self, x: AnyArray, y: AnyArray, /) -> AnyArray:
-        xp = namespace(x, y)
-        z = math.sqrt(2 * self.nu) / self.length * xp.sqrt(squared_distances(x, y))
+        return self.at(squared_distances(x, y))
+
+    def at(self, squared: AnyArray) -> AnyArray:
+        """Return the kernel at squared distances."""
+        xp = namespace(squared)
+        z = math.sqrt(2 * self.nu) / self.length * xp.sqrt(squared)
         polynomial = xp.zeros_like(z)
         for coefficient in reversed(_POLYNOMIALS[self.nu]):
             polynomial = polynomial * z + coefficient

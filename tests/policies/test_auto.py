@@ -102,7 +102,7 @@ def test_more_arms_than_fit_at_once_are_screened(rng):
     run = play(catalog.policy("auto"), bandit, 400, 2)
     assert run.counts.sum() == 400
     assert (bandit.means > bandit.means[run.arm]).sum() < 5
-    assert run.state.opinion.arms.shape == (64,)
+    assert run.state.opinion.arms.shape == (200,)
 
 
 def test_more_pulls_than_arms_are_not_needed(rng):

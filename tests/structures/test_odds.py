@@ -29,19 +29,28 @@ def known(rng):
 def test_least_squares_around_the_logistic_fit_is_the_logistic_fit(known, rng):
     x = rng.standard_normal((6, 2))
     fit = GLM(Logistic()).fit(Candidates.of(x), known)
-    seen = Odds.around(fit.mean, np.asarray(True)).tally(known)
+    seen = Odds.around(fit.mean, known.counts, np.asarray(True)).tally(known)
     theta = np.linalg.solve((x.T * seen.counts) @ x, x.T @ seen.sums)
     np.testing.assert_allclose(1 / (1 + np.exp(-x @ theta)), fit.mean, atol=1e-6)
 
 
 def test_wins_and_losses_are_mirror_images(known, rng):
     chance = rng.uniform(0.05, 0.95, 6)
-    wins = Odds.around(chance, np.asarray(True)).tally(known)
+    wins = Odds.around(chance, known.counts, np.asarray(True)).tally(known)
     lost = known.counts - known.sums
-    losses = Odds.around(1 - chance, np.asarray(True)).tally(Tally(known.counts, lost, lost))
+    losses = Odds.around(1 - chance, known.counts, np.asarray(True)).tally(Tally(known.counts, lost, lost))
     np.testing.assert_allclose(wins.counts, losses.counts)
     np.testing.assert_allclose(wins.sums, -losses.sums)
     np.testing.assert_allclose(wins.squares, losses.squares)
+
+
+def test_as_many_pulls_are_counted_as_there_are_and_they_scatter_as_their_noise_says(rng):
+    counts, chance = np.array([4000.0, 9000.0, 0.0, 2000.0]), np.array([0.05, 0.1, 0.5, 0.03])
+    wins = rng.binomial(counts.astype(int), chance).astype(float)
+    odds = Odds.around(chance, counts, np.asarray(True))
+    seen = odds.tally(Tally(counts, wins, wins))
+    np.testing.assert_allclose(seen.counts.sum(), counts.sum())
+    np.testing.assert_allclose(seen.within.sum() / counts.sum(), odds.noise, rtol=0.1)
 
 
 def test_losses_to_be_avoided_are_wins_less_one(rng):
@@ -56,7 +65,7 @@ def test_losses_to_be_avoided_are_wins_less_one(rng):
 def test_other_rewards_are_read_as_they_are(known):
     chance = np.full((2, 6), 0.3)
     two = Tally(*(np.stack([a, a]) for a in (known.counts, known.sums, known.squares)))
-    seen = Odds.around(chance, np.array([True, False])).tally(two)
+    seen = Odds.around(chance, two.counts, np.array([True, False])).tally(two)
     np.testing.assert_allclose(seen.sums[1], known.sums)
     np.testing.assert_allclose(seen.squares[1], known.squares)
     assert not np.allclose(seen.sums[0], known.sums)
@@ -73,7 +82,7 @@ def test_what_is_binary_is_seen_in_the_squares():
 def test_means_are_chances_wherever_rewards_are_binary(known):
     chance = np.stack([known.sums / known.counts] * 3)
     where, lost = np.array([True, True, False]), np.array([False, True, False])
-    odds = Odds.around(chance, where, lost)
+    odds = Odds.around(chance, np.stack([known.counts] * 3), where, lost)
     thought = np.log(chance / (1 - chance))
     np.testing.assert_allclose(odds.means(thought), [chance[0], chance[1] - 1, thought[2]])
     nearby = (odds.means(thought + 1e-6) - odds.means(thought - 1e-6)) / 2e-6

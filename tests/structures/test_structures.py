@@ -40,11 +40,13 @@ OWN = Line("own", "standard", intercept=True, residuals=(2.0,), residual="own")
 
 
 def covariances(h, made):
-    """The covariance of the means in units of σ²: without any term, and with each that may count."""
+    """The covariance of the means in units of σ²: bare, and with each term that may count or each arm that may be apart."""
     total = h.own * np.eye(8)
     for name, scale in zip(h.bases, h.scales, strict=True):
         base = made.bases[name]
         total = total + scale * (base.features @ base.features.T + np.diag(base.missing))
+    if h.apart is not None:
+        return total, [total + h.apart * np.outer(e, e) for e in np.eye(8)]
     terms = [] if h.term is None else made.bases[h.term].features.T
     return total, [total + h.size * np.outer(t, t) for t in terms if np.any(t)] or [total]
 
@@ -100,7 +102,7 @@ def test_a_posterior_is_the_normal_distribution_given_the_data(features, known):
     data = Data.of(known, made.bases)
     for h in made.hypotheses:
         own = data.own(h.bases, h.scales, h.own)
-        found = posterior(h.bases, h.scales, own, h.intercept, data, h.term, h.size)
+        found = posterior(h.bases, h.scales, own, h.intercept, data, h.term, h.size, h.apart)
         seen = found.arms(made.bases, data.counts, data.means, own)
         _, noise, chance = averaged(h, made, known)
         each = [krige(S, h.intercept, data) for S in covariances(h, made)[1]]

@@ -85,6 +85,7 @@ class ByEvidence:
     scaling: Scaling = Scaling()
     design: Design = BySize(Rounded(Ascent(start=Multiplicative()), AutoRound()), Sparse())
     working: int = 64
+    among: int = 200  # arms in play where kernels go through landmarks
 
     def __post_init__(self) -> None:
         if self.rounds is not None:
@@ -92,7 +93,7 @@ class ByEvidence:
         for name in ("share", "first_round", "leading"):
             if not 0 < getattr(self, name) <= 1:
                 raise InputError(f"{name} must lie between 0 and 1; given {getattr(self, name)}")
-        for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2)):
+        for name, least in (("steps", 1), ("rivals", 1), ("kept", 1), ("working", 2), ("among", 2)):
             object.__setattr__(self, name, whole(getattr(self, name), name, least))
         if not self.exploring:
             raise InputError("kinds must have at least one that takes part in choosing pulls; given none")
@@ -295,7 +296,8 @@ class ByEvidence:
     def _opinion(self, made: Structures, kinds: tuple[Kind, ...], known: Tally) -> Opinion:
         """Return the opinion that rewards lead to, among some kinds of the hypotheses `made`."""
         mixture, odds = read(made, kinds, known, self.hedge, self.kept, self.working)
-        return Opinion.of(mixture, odds, known.sums.shape[:-1], self.working)
+        batch, arms = known.sums.shape[:-1], known.sums.shape[-1]
+        return Opinion.of(mixture, odds, batch, self.working if arms <= EXACT else self.among)
 
 
 @dataclass(frozen=True)

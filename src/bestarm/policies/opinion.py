@@ -41,7 +41,7 @@ CERTAIN = 60.0  # log odds that one step changes a chance by at most
 
 @dataclass(frozen=True)
 class Lone:
-    """Which arms in play may be apart: the chance of each, its mean if not, and what it has more if so, `(..., g, m)`."""
+    """Which arms in play may be apart: the chance of each, its mean if not, what it has more if so, `(..., g, m)`."""
 
     chance: Array  # p
     without: Array  # m₀
@@ -113,7 +113,7 @@ class Opinion:
         return opinion if odds is None else replace(opinion, odds=odds.at(chances(opinion.mean)))
 
     def where(self, changed: Array, other: "Opinion") -> "Opinion":
-        """Return the opinion that is `other` `(n, ...)` in the replications `changed` `(n,)`, all with one leading axis."""
+        """Return the opinion that is `other` in the replications `changed` `(n,)`; both have one leading axis."""
         mine, theirs = self, other
         if (mine.lone is None) != (theirs.lone is None):
             mine, theirs = (replace(one, lone=one.lone or Lone.of(Alone.none(one.means))) for one in (mine, theirs))

@@ -49,7 +49,8 @@ class Apart:
         own = found.mean * (1 - counts * C0)
         D = chance * (found.variance + found.mean**2 / self.noise[..., None])
         alone = Alone(chance, m0, own, found.variance * (1 - counts * C0) ** 2)
-        return ApartArms(alone, D, chance * found.mean - matvec(P, self.shift))
+        z = chance * found.mean
+        return ApartArms(alone, D, z, z - matvec(P, self.shift))
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,11 @@ class Alone:
 
 @dataclass(frozen=True)
 class ApartArms:
-    """What is thought of some arms, of which one may be apart: D, and d, by how much the mean is moved."""
+    """What is thought of some arms, of which one may be apart: D, z, and d, by how much the mean is moved."""
 
     alone: Alone
     own: Array  # D
+    more: Array  # z
     moved: Array  # d
 
 

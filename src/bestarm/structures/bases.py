@@ -104,7 +104,7 @@ def linear_base(x: Array) -> Base:
     if x.shape[-1] > x.shape[-2]:
         left, values, _ = np.linalg.svd(x, full_matrices=False)
         x = left * values[..., None, :]
-    return _scaled(x, np.zeros_like(x[..., 0]))
+    return scaled_base(x, np.zeros_like(x[..., 0]))
 
 
 def two_levels(z: Array) -> Array:
@@ -128,26 +128,30 @@ def terms(x: Array) -> Base:
     return Base(t, zero, np.ones_like(zero[..., 0]), np.vecdot(t, t))
 
 
-def kernel_base(z: Array, kernel: Kernel) -> Base:
-    """Return the base of a kernel on standardised features, at the length of the root mean squared distance."""
-    K = z.shape[-2]
+def unit_length(z: Array) -> Array:
+    """Return standardised features `(..., K, d)` in units of the root mean squared distance of two arms."""
     # the mean squared distance of two arms is twice the mean squared length of centred features
     length = np.sqrt(2 * np.vecdot(z, z).mean(axis=-1))[..., None, None]
-    z = z / np.where(length > 0, length, 1.0)
+    return z / np.where(length > 0, length, 1.0)
+
+
+def kernel_base(z: Array, kernel: Kernel) -> Base:
+    """Return the base of a kernel on standardised features, at the length of the root mean squared distance."""
+    K, z = z.shape[-2], unit_length(z)
     if K <= EXACT:
         F = kernel_features(kernel(z, z), min(K, RANK))
     else:
-        landmarks = rows(z, _spread_out(z, RANK))
+        landmarks = rows(z, spread_out(z, RANK))
         root = kernel_features(kernel(landmarks, landmarks))
         squared = np.vecdot(root.mT, root.mT)[..., None, :]
         turn = root / np.where(squared > 0, squared, 1.0)
         blocks = [z[..., start : start + BLOCK, :] for start in range(0, K, BLOCK)]
         F = np.concat([kernel(block, landmarks) @ turn for block in blocks], axis=-2)
     missing = np.maximum(1 - np.vecdot(F, F), 0.0)
-    return _scaled(F - F.mean(axis=-2, keepdims=True), np.where(missing > 1e-9, missing, 0.0))
+    return scaled_base(F - F.mean(axis=-2, keepdims=True), np.where(missing > 1e-9, missing, 0.0))
 
 
-def _spread_out(z: Array, count: int) -> Array:
+def spread_out(z: Array, count: int) -> Array:
     """Return `count` arms `(..., count)` far from one another: each the farthest from those before it."""
     squared = np.vecdot(z, z)
     chosen = [np.argmax(squared, axis=-1)]
@@ -159,7 +163,7 @@ def _spread_out(z: Array, count: int) -> Array:
     return np.stack(chosen, axis=-1)
 
 
-def _scaled(F: Array, missing: Array) -> Base:
+def scaled_base(F: Array, missing: Array) -> Base:
     """Return the base of features `(..., K, r)` and the variance `(..., K)` that they leave out, in units of its own.
 
     With G = F'F about the mean and τ what is missing, Σλ = tr G + Σ τ and Σλ² = |G|² + Σ τ².

@@ -15,9 +15,10 @@ from typing import Protocol
 import numpy as np
 
 from bestarm.core import Array
-from bestarm.kernels import Exponential, Matern
+from bestarm.kernels import Exponential, Matern, Radial
 from bestarm.linalg import evened
 from bestarm.structures.bases import (
+    EXACT,
     Base,
     anchored,
     flattened,
@@ -32,6 +33,7 @@ from bestarm.structures.bases import (
     terms,
     two_levels,
 )
+from bestarm.structures.landmarks import Landmarks
 
 MOST_TERMS = 128  # of which one may count
 MOST_NUMBERS = 2**21  # in a table of such terms
@@ -60,6 +62,7 @@ class Structures:
 
     bases: dict[str, Base]
     hypotheses: tuple[Hypothesis, ...]
+    landmarks: Landmarks | None = None  # among very many arms
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -88,8 +91,18 @@ class Structures:
             scales, prior = tuple(one(c) for c in h.scales), one(h.log_prior)
             return replace(h, scales=scales, log_prior=prior, size=size, apart=apart, answer_only=one(h.answer_only))
 
-        bases = flattened(self.bases)
-        return Structures(bases if who is None else of_replications(bases, who), tuple(map(some, self.hypotheses)))
+        bases, landmarks = flattened(self.bases), self.landmarks
+        if who is not None:
+            bases = of_replications(bases, who)
+        if landmarks is not None:
+            landmarks = landmarks.each(
+                lambda a, own: a.reshape(-1, *a.shape[a.ndim - own :])[slice(None) if who is None else who]
+            )
+        return Structures(bases, tuple(map(some, self.hypotheses)), landmarks)
+
+    def following(self, counts: Array) -> "Structures":
+        """Return the same with kernels through the arms that were pulled `counts` `(..., K)` times."""
+        return self if self.landmarks is None else replace(self, bases={**self.bases, **self.landmarks.bases(counts)})
 
     def members(self, kind: str) -> list[int]:
         """Return the places of the hypotheses of a kind."""
@@ -325,11 +338,12 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
     features = evened(features, axis=(-2, -1))
     sphere = sphere_centred(features)
     round = roundness(sphere)
+    kernels: dict[str, Radial] = {"exponential": Exponential(), "matern": Matern(2.5)}
     make = {
         "centred": lambda: linear_base(anchored(features, sphere, round)),
         "standard": lambda: linear_base(standard),
-        "exponential": lambda: kernel_base(standard, Exponential()),
-        "matern": lambda: kernel_base(standard, Matern(2.5)),
+        "exponential": lambda: kernel_base(standard, kernels["exponential"]),
+        "matern": lambda: kernel_base(standard, kernels["matern"]),
         "features": lambda: terms(standard),
         "centred features": lambda: terms(anchored(features, sphere, round)[..., :-1]),
         "products": lambda: terms(products(standard)),
@@ -345,7 +359,8 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
     bases = {name: make[name]() for name in needed if name in make}
     arms = Geometry(count, width, budget, round, scaled(round, count, width), two_levels(standard), bases)
     made = [h for kind in kinds for h in kind.hypotheses(arms, scaling)]
-    return Structures(bases, tuple(made))
+    some = {name: kernel for name, kernel in kernels.items() if name in bases and count > EXACT}
+    return Structures(bases, tuple(made), Landmarks.of(standard, some, bases) if some else None)
 
 
 KINDS: tuple[Kind, ...] = (

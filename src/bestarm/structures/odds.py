@@ -41,7 +41,7 @@ class Odds:
     def around(cls, chance: Array, counts: Array, binary: Array, lost: Array | None = None) -> "Odds":
         """Return how to read rewards of arms with about this `chance` p̃ `(..., K)`, or `(..., 1)`, if `binary` `(...)`.
 
-        `counts` `(..., K)` are the pulls. Where rewards are `lost` `(...)`, they are 0 and −1, and `chance` is that of 0.
+        `counts` `(..., K)` are the pulls. Rewards that are `lost` `(...)` are 0 and −1, and `chance` is that of 0.
         """
         p = np.clip(chance, EDGE, 1 - EDGE)
         some = np.maximum(counts, np.where(np.any(counts > 0, axis=-1, keepdims=True), 0.0, 1.0))
@@ -107,6 +107,7 @@ def read(
     Log odds are taken around the mean reward first, then around the chances that this leads to; beyond `many` arms,
     around the mean reward for those not pulled, of which there is nothing to read.
     """
+    made = made.of(kinds).following(known.counts)
     where, lost = binary(known)
     if not bool(np.any(where)):
         return weigh(made, kinds, known, h, g, many), None

@@ -67,8 +67,7 @@ class HypothesisPosterior:
         zero, one = np.zeros_like(self.omega), np.ones_like(counts)
         mean = found.alone.without + found.moved
         wider = apart.A + apart.spread
-        lever = found.own * counts
-        parts = (zero, one, found.own, apart.A, lever, found.moved, apart.noise, found.alone)
+        parts = (zero, one, found.own, apart.A, counts, found.more, found.moved, apart.noise, found.alone)
         return ApartOutlook(mean, P, wider, h, *parts)
 
     def bounds(self, bases: dict[str, Base], counts: Array, means: Array, own: Array) -> tuple[Array, Array]:
@@ -184,11 +183,12 @@ class Outlook:
 class ApartOutlook(Outlook):
     """The same where one arm may be apart.   Eq. 13
 
-    What an arm has of its own is D. Draws take it and what it changes in the rest apart from one another.
+    In `root`, which is for very many arms, what an arm has of its own, D, and what that changes in the rest are apart.
     """
 
     line: Array  # A, without what arms apart change in it
-    lever: Array  # D N
+    counts: Array  # N
+    more: Array  # z
     moved: Array  # d
     noise: Array  # σ²
     alone: Alone
@@ -196,15 +196,34 @@ class ApartOutlook(Outlook):
     @property
     def variance(self) -> Array:
         assert self.Phi is not None
-        off = 2 * self.lever * np.vecdot(self.Phi @ self.line, self.Phi) + self.moved**2 / self.noise[..., None]
+        off = (
+            2 * self.own * self.counts * np.vecdot(self.Phi @ self.line, self.Phi)
+            + self.moved**2 / self.noise[..., None]
+        )
         return np.maximum(super().variance - off, 0.0)
 
     @property
     def covariance(self) -> Array:
         assert self.Phi is not None
         C0, d = (self.Phi @ self.line) @ self.Phi.mT, self.moved
-        crossed = self.lever[..., :, None] * C0
+        crossed = (self.own * self.counts)[..., :, None] * C0
         return super().covariance - crossed - crossed.mT - d[..., :, None] * (d / self.noise[..., None])[..., None, :]
+
+    def draw(self, count: int, normal: Normal, noise: Array | float = 1.0) -> Array:
+        """Return draws `(..., count, m)` of the means of all arms there are.
+
+        With e normal and of covariance D − z z'/σ², which all is but for one direction, it is P√A γ + e − P A P'N e.
+        """
+        assert self.Phi is not None
+        line, own = replace(self, A=self.line).root, np.sqrt(self.own)
+        s = np.where(self.own > 0, self.more / np.where(self.own > 0, own, 1.0), 0.0) / np.sqrt(self.noise)[..., None]
+        size = np.vecdot(s, s)[..., None]  # at most 1
+        shrunk = (1 - np.sqrt(np.maximum(1 - size, 0.0))) / np.where(size > 0, size, 1.0)
+        off = normal((*line.shape[:-2], count, line.shape[-1])) @ line.mT
+        e = normal(off.shape)
+        e = own[..., None, :] * (e - (shrunk * matvec(e, s))[..., None] * s[..., None, :])
+        e = e - ((e * self.counts[..., None, :]) @ self.Phi @ self.line) @ self.Phi.mT
+        return self.mean[..., None, :] + np.sqrt(noise) * (off + e)
 
 
 def _features(names: tuple[str, ...], roots: tuple[Array, ...], bases: dict[str, Base]) -> Array:
