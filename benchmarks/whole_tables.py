@@ -9,8 +9,8 @@ Tables are those of benchmarks/whole_worlds.py; recorded timings are looked for 
 policy is a name of the catalog or `package.module:Class`, with settings, and perhaps a label before `=`; --rounds N
 asks each of them in that many rounds, too. --gp runs scikit-learn's Gaussian process with Thompson sampling
 (gp_thompson.py). Every draw is a row of the CSV as soon as it is made, and is not made again. Without --policy and --gp
-the CSV is printed. Differences to `gp-thompson (scikit-learn)` are paired by draw, with 95 % intervals. Regret is in
-parts of the range of the means of a table.
+the CSV is printed. Differences to --against are paired by draw, with 95 % intervals. Regret is in parts of the range of
+the means of a table.
 """
 
 import argparse
@@ -94,23 +94,26 @@ def append(path: Path, row: Mapping[str, Any]) -> None:
         file.write(text if not file.tell() else text.partition("\n")[2])
 
 
-def compared(rows: Mapping[Key, Mapping[str, Any]], chosen: Mapping[str, set[str]]) -> list[dict[str, Any]]:
-    """Return a line for each name of `chosen` (of a table, or of several), budget and policy, beside scikit-learn's."""
+def compared(
+    rows: Mapping[Key, Mapping[str, Any]], chosen: Mapping[str, set[str]], against: str = GP
+) -> list[dict[str, Any]]:
+    """Return a line for each name of `chosen` (of a table, or of several), budget and policy, beside one policy."""
     budgets = sorted({budget for _, _, budget, _ in rows})
-    names = sorted({policy for _, policy, _, _ in rows}, key=lambda policy: (policy != GP, policy))
+    names = sorted({policy for _, policy, _, _ in rows}, key=lambda policy: (policy != against, policy))
     lines = []
     for what, some in chosen.items():
         for budget in budgets:
             for name in names:
                 mine = {k: row for k, row in rows.items() if k[0] in some and k[1:3] == (name, budget)}
                 if mine:
-                    lines.append({"table": what, "budget": budget, "policy": name, **_line(mine, rows)})
+                    lines.append({"table": what, "budget": budget, "policy": name, **_line(mine, rows, against)})
     return lines
 
 
-def _line(mine: Mapping[Key, Mapping[str, Any]], rows: Mapping[Key, Mapping[str, Any]]) -> dict[str, Any]:
+def _line(mine: Mapping[Key, Mapping[str, Any]], rows: Mapping[Key, Mapping[str, Any]], against: str) -> dict[str, Any]:
     line: dict[str, Any] = {"draws": len(mine)}
-    both = [(row, rows[k[0], GP, k[2], k[3]]) for k, row in mine.items() if (k[0], GP, k[2], k[3]) in rows]
+    theirs = {k: (k[0], against, k[2], k[3]) for k in mine}
+    both = [(row, rows[theirs[k]]) for k, row in mine.items() if theirs[k] in rows]
     for what in ("top", "regret"):
         line[what] = float(np.mean([row[what] for row in mine.values()]))
         ends = paired(*([row[what] for row in side] for side in zip(*both, strict=True))) if both else (None,) * 3
@@ -118,13 +121,11 @@ def _line(mine: Mapping[Key, Mapping[str, Any]], rows: Mapping[Key, Mapping[str,
     return line | {"paired": len(both)}
 
 
-def show(lines: Iterable[Mapping[str, Any]]) -> None:
-    print(
-        f"{'table':22} {'B':>4}  {'policy':28} {'draws':>5}  top 1 %  to scikit-learn's, points     regret  difference"
-    )
+def show(lines: Iterable[Mapping[str, Any]], against: str) -> None:
+    print(f"{'table':22} {'B':>4}  {'policy':28} {'draws':>5}  top 1 %  difference in points       regret  difference")
     for line in lines:
         top = regret = ""
-        if line["policy"] != GP and line["paired"]:
+        if line["policy"] != against and line["paired"]:
             top = f"{100 * line['top_difference']:+.1f} [{100 * line['top_low']:+.1f}, {100 * line['top_high']:+.1f}]"
             regret = f"{line['regret_difference']:+.3f} [{line['regret_low']:+.3f}, {line['regret_high']:+.3f}]"
         print(f"{line['table']:22} {line['budget']:4}  {line['policy']:28} {line['draws']:5}  {line['top']:.3f}    "
@@ -138,6 +139,7 @@ def options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gp", action="store_true", help="scikit-learn's Gaussian process with Thompson sampling")
     parser.add_argument("--table", action="append", default=[], help="only tables of this name or group (repeatable)")
     parser.add_argument("--budget", type=int, action="append", help="pulls (repeatable); 50 and 100 otherwise")
+    parser.add_argument("--against", default=GP, help="the policy that differences are to; scikit-learn's otherwise")
     parser.add_argument("--draws", type=int, default=60, help="draws of each table")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--with", dest="beside", type=Path, action="append", default=[], help="other rows to show")
@@ -173,7 +175,7 @@ def main(words: Sequence[str] | None = None) -> None:
     groups = {t.group: {o.name for o in given.tables if o.group == t.group} for t in given.tables}
     several = {f"all {group}": some for group, some in groups.items() if len(some) > 1}
     every = {"all": set(names)} if len(names) > 1 else {}
-    show(compared(read([*given.beside, given.output]), names | several | every))
+    show(compared(read([*given.beside, given.output]), names | several | every, given.against), given.against)
 
 
 if __name__ == "__main__":

@@ -151,3 +151,5 @@ def test_differences_are_paired_by_draw():
     assert (gp["policy"], gp["draws"], gp["top"]) == (whole_tables.GP, 4, 0.25)
     assert (ours["draws"], ours["paired"], ours["top_difference"]) == (3, 3, pytest.approx(1 / 3))
     assert ours["regret_difference"] == pytest.approx(-1 / 3)
+    ours, gp = whole_tables.compared(rows, {"all": {"small"}}, "auto")
+    assert (gp["draws"], gp["paired"], gp["top_difference"]) == (4, 3, pytest.approx(-1 / 3))
