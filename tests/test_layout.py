@@ -7,6 +7,7 @@ import bestarm
 TESTS, SOURCE = Path(__file__).parent, Path(bestarm.__file__).parent
 APART = {  # folders that are no package, each with its reason
     "answers": "what the whole catalog answered before",
+    "benchmarks": "the programs of benchmarks/",
     "contract": "what every policy must do, ours or not",
     "docs": "the pages of docs/",
     "extension": "a package from outside, with a part of every kind",

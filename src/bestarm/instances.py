@@ -300,9 +300,10 @@ def heavy(bandit: Bandit, freedom: float = 3.0) -> Bandit:
 
 
 def proportional(bandit: Bandit, ratio: float = 9.0) -> Bandit:
-    """Return the bandit with a noise whose standard deviation rises evenly with the mean, the average variance as before.
+    """Return the bandit with a noise whose standard deviation rises evenly with the mean.
 
-    The largest variance is `ratio` times the least, and the best arm's is the largest.
+    The average variance, over all arms and replications, is as before; the largest in each replication, that of the
+    best arm, is `ratio` times the least.
     """
     if not 1 <= ratio < np.inf:
         raise InputError(f"ratio must be at least 1; given {ratio}")
@@ -324,10 +325,13 @@ def noisier(bandit: Bandit, ratio: float = 10.0, rng: Any = None) -> Bandit:
 
 def slipped(bandit: Bandit, share: float = 0.01, times: float = 100.0, either: bool = False) -> Bandit:
     """Return the bandit with a `share` of rewards `times` too large, and half of those of `either` sign."""
-    return replace(bandit, noise=Outliers(_normal_variance(bandit, "slips as"), share, times, either))
+    return replace(bandit, noise=Outliers(_normal_variance(bandit, "slips"), share, times, either))
 
 
 def shifted(bandit: Bandit, by: float) -> Bandit:
     """Return the bandit with `by` added to every reward."""
-    _normal_variance(bandit, "an offset beside")
+    if not isinstance(bandit.noise, Gaussian):
+        raise InputError(f"an offset is for worlds of normal noise; this one has {type(bandit.noise).__name__}")
+    if not np.isfinite(by):
+        raise InputError(f"offset must be a finite number; given {by}")
     return replace(bandit, means=np.asarray(bandit.means) + by)

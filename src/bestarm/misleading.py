@@ -46,6 +46,8 @@ def hill(
     rng: Any = None,
 ) -> Bandit:
     """Return arms in the cube [0, 1]^d with means `height` exp(−|x − c|² / `width`), c anywhere in the cube."""
+    if not width > 0:
+        raise InputError(f"width must be above 0; given {width}")
     rng = np.random.default_rng(rng)
     x = rng.random((*_batch(replications), arms, dimension))
     off = x - rng.random((*_batch(replications), 1, dimension))

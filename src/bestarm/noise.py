@@ -254,6 +254,8 @@ class Outliers:
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
             raise InputError(f"share must be from 0 to below 1; given {self.share}")
+        if not np.isfinite(self.times):
+            raise InputError(f"times must be a finite number; given {self.times}")
 
     def totals(self, means: Any, times: Any, rng: np.random.Generator) -> tuple[Any, Any]:
         sums, squares = np.zeros(times.shape), np.zeros(times.shape)

@@ -64,26 +64,48 @@ def test_every_contest_of_a_suite_can_be_made(name):
         assert one.budget > 0
 
 
-def test_suites_share_no_instance_and_no_seed():
+HELD_OUT = [name for name in suites.names() if name.startswith("heldout")]
+MET_BEFORE = {  # a cell that failed once is asked for again, and two with another budget; seeds differ
+    "od(K=44, bend=cubic, d=5, strength=0.8)": ("fooled", "heldout-6"),
+    "randomized(K=40, d=8, variance=6.0)": ("heldout-3", "heldout-7"),
+    "functions(K=48, d=5, shape=cubic, variance=1.0)": ("heldout-5", "heldout-7"),
+}
+
+
+def test_suites_share_no_instance_but_those_with_a_reason_and_no_seed():
     every = [suites.load(name) for name in suites.names()]
-    instances = [{c.instance for c in suite.contests} for suite in every]
-    assert len(set().union(*instances)) == sum(map(len, instances))
+    places = {}
+    for suite in every:
+        for one in suite.contests:
+            places.setdefault(str(one.instance), set()).add(suite.name)
+    assert {cell: tuple(sorted(names)) for cell, names in places.items() if len(names) > 1} == MET_BEFORE
     assert len({suite.seed for suite in every}) == len(every)
     assert 45 <= len(suites.load("default").contests) <= 60
-    for suite in every:
-        assert len(suite.contests) >= 15
-        assert max(c.budget for c in suite.contests) <= 2000
+
+
+def test_no_cell_is_held_out_twice():
+    cells = [(c.instance, c.budget) for name in ("default", *HELD_OUT) for c in suites.load(name).contests]
+    assert len(set(cells)) == len(cells)
+
+
+@pytest.mark.parametrize("name", suites.names())
+def test_suites_are_of_a_size_to_be_run(name):
+    suite = suites.load(name)
+    assert len(suite.contests) >= (7 if name == "fooled-tables" else 15)
+    arms_and_budgets = [(one.instance.world, one.budget) for one in suite.contests]
+    assert max(budget for world, budget in arms_and_budgets if world not in ("clicks", "factorial")) <= 4000
+    assert max(budget for _, budget in arms_and_budgets) <= 12_800
 
 
 def test_old_names_of_suites_are_understood_and_each_held_out_one_says_when_it_was_looked_at():
     for old, new in suites.ALIASES.items():
         assert suites.load(old) == suites.load(new)
         assert suites.load(old).name == new
-    held_out = [suites.load(name) for name in suites.names() if name != "default"]
-    assert [suite.name for suite in held_out] == sorted(suites.ALIASES.values())
-    days = [suite.looked_at for suite in held_out]
+    assert set(suites.ALIASES.values()) < set(HELD_OUT)
+    days = [suites.load(name).looked_at or "not yet" for name in HELD_OUT]
     assert days == sorted(days)
-    assert suites.load("default").looked_at is None
+    for name in set(suites.names()) - set(HELD_OUT):
+        assert suites.load(name).looked_at is None
 
 
 def test_limits_name_policies_that_exist():
@@ -244,6 +266,81 @@ def test_a_race_measures_what_a_plain_run_does_and_resumes(tmp_path, monkeypatch
     assert again.rows == done.rows
 
 
+def test_a_rival_is_chosen_by_the_first_replications_and_measured_on_the_others(tmp_path, monkeypatch):
+    suite = suites.load(written(tmp_path))
+    plain = races.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1)
+    asked = []
+    original = engine.run
+
+    def spy(cells, replications, **kwargs):
+        asked.append((len(list(cells)), replications))
+        return original(cells, replications, **kwargs)
+
+    monkeypatch.setattr(races, "run", spy)
+    done = races.judge(suite, "gse-lin-fwg", POLICIES, 1000, n_jobs=1, cache=tmp_path / "out", rival_from=500)
+    assert asked[-1] == (2 * 2, 1000)
+    assert [count for _, count in asked] == [250, 500, 1000]
+    for one, before, row in zip(done.outcomes, plain.outcomes, done.rows, strict=True):
+        assert one.rival == before.best("gse-lin-fwg")
+        assert {policy for policy, right in one.correct.items() if len(right) > 500} == {"gse-lin-fwg", one.rival}
+        judged, rival = (one.correct[policy][500:] for policy in ("gse-lin-fwg", one.rival))
+        assert len(judged) == len(rival) == row["replications"] == 500
+        assert (row["rival"], row["accuracy"], row["rival_accuracy"]) == (one.rival, judged.mean(), rival.mean())
+        assert row["rival_difference"] == pytest.approx(judged.mean() - rival.mean())
+    assert (done.replications, done.rival_from) == (1000, 500)
+    monkeypatch.setattr(engine, "run_chunk", None)
+    again = races.judge(suite, "gse-lin-fwg", POLICIES, 1000, n_jobs=1, cache=tmp_path / "out", rival_from=500)
+    assert again.rows == done.rows
+
+
+def test_a_rival_that_fails_where_it_is_measured_gives_way_to_the_next(tmp_path, monkeypatch):
+    suite = suites.load(written(tmp_path))
+    first = races.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1, rival_from=250).outcomes[0]
+    original = engine.run_chunk
+
+    def breaks(cell, seed, number, size):
+        if number and str(cell.policy) == first.rival:
+            return engine.Chunk(cell.key, number, np.zeros(0, bool), np.zeros(0), np.zeros(0), 0.0, "it broke", "Error")
+        return original(cell, seed, number, size)
+
+    monkeypatch.setattr(engine, "run_chunk", breaks)
+    done = races.judge(suite, "gse-lin-fwg", POLICIES, 500, n_jobs=1, rival_from=250)
+    assert done.outcomes[0].rival not in (None, first.rival)
+    assert "it broke" in done.outcomes[0].failed[first.rival]
+    assert len(done.outcomes[0].correct[done.outcomes[0].rival]) == 500
+
+
+def test_a_rival_is_measured_on_something():
+    for count in (500, 600):
+        with pytest.raises(InputError, match="must leave replications to measure with"):
+            races.judge(suites.load("default"), "uniform", ["uniform"], 500, rival_from=count)
+    with pytest.raises(InputError, match="rival_from"):
+        races.judge(suites.load("default"), "uniform", ["uniform"], 500, rival_from=0)
+
+
+def test_a_contest_fails_where_the_whole_interval_is_below_two_points():
+    three = outcome(judge=900, alpha=940), outcome(K=7, judge=900, alpha=925), outcome(K=8, judge=900)
+    assert [row["fails"] for row in verdict(*three).rows] == [True, False, None]  # 4 ± 1.2, 2.5 ± 1; no rival
+    summary = verdict(*three).summary()[-1]
+    assert (summary["failing"], summary["failing_by_chance"]) == (1, 0.05)
+    late = outcome(judge=500, alpha=0)
+    late.correct["alpha"] = np.arange(1000) < 501
+    late.correct["alpha"][:490] = False  # so it was when it was chosen
+    late.rival, late.rival_from = "alpha", 490
+    assert verdict(late).rows[0]["rival_difference"] == pytest.approx(-1 / 510)
+
+
+def test_an_interval_ends_below_the_true_difference_one_time_in_forty(rng):
+    """2,000 contests of 1,000 paired replications; six standard deviations of the share are 2.1 points."""
+    ends = []
+    for _ in range(2000):
+        luck, right = rng.random(1000), rng.random(1000) < 0.5
+        rival = np.where(luck < 0.8, right, luck < 0.91)  # right in .11 of all where the judge is in .10
+        ends.append(verdicts.ContestOutcome(contest(), {"judge": right, "rival": rival}).difference("judge", "rival"))
+    assert np.mean([middle for middle, _, _ in ends]) == pytest.approx(-0.01, abs=0.002)
+    assert np.mean([high < -0.01 for _, _, high in ends]) == pytest.approx(verdicts.BY_CHANCE, abs=0.021)
+
+
 def test_the_command_prints_and_keeps_a_verdict(tmp_path):
     path = written(tmp_path)
     words = ["bench", "--suite", str(path), "--judge", "gse-lin-fwg", "--replications", "250", "--jobs", "1"]
@@ -256,7 +353,11 @@ def test_the_command_prints_and_keeps_a_verdict(tmp_path):
     kept = {file.name for file in (tmp_path / "out").iterdir()}
     assert kept >= {"blocks.jsonl", "table.csv", "table.json", "table.parquet", "summary.json", "distance.png"}
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["policy"] == "gse-lin-fwg"
+    assert said["summary"][-1]["failing_by_chance"] == 0.05
+    split = CliRunner().invoke(main, [*words, "--replications", "500", "--rival-from", "250"])
+    assert "chosen by the first 250 replications, lies below -2 points" in split.stdout
     shown = CliRunner().invoke(main, [*words, "-o", str(tmp_path / "out")])
+    assert "of 2 contests fail" in shown.stdout
     assert "rival_difference" in shown.stdout
     assert "within_3" in shown.stdout
 
@@ -271,6 +372,7 @@ def test_the_command_prints_and_keeps_a_verdict(tmp_path):
         (["--budget", "10", "--policy", "uniform"], "name an INSTANCE"),
         (["static", "--budget", "10"], "name at least one --policy"),
         (["static", "--budget", "10", "--policy", "uniform", "--judge", "uniform"], "--judge is for --suite"),
+        (["static", "--budget", "10", "--policy", "uniform", "--rival-from", "250"], "--rival-from is for --suite"),
     ],
 )
 def test_wrong_words_are_named(words, says):

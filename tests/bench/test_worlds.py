@@ -5,7 +5,18 @@ import pytest
 from scipy import stats
 
 from bestarm import bench, datasets, instances
-from bestarm.bandits import Bandit, Bernoulli, Gaussian, Poisson, Recorded, Shifted, Stream, StudentT, Uneven
+from bestarm.bandits import (
+    Bandit,
+    Bernoulli,
+    Gaussian,
+    Outliers,
+    Poisson,
+    Recorded,
+    Shifted,
+    Stream,
+    StudentT,
+    Uneven,
+)
 from bestarm.core import Pulls
 from bestarm.errors import InputError, UnknownNameError
 
@@ -52,6 +63,50 @@ def test_uneven_variances_average_to_what_is_told_and_move_with_their_arms(rng):
         noise = moved.noise.noise if isinstance(moved.noise, Shifted) else moved.noise
         np.testing.assert_array_equal(moved.features[..., 0], noise.variances)
     assert not np.array_equal(tagged.shuffled(rng).noise.variances, variances)
+
+
+def test_noise_that_rises_with_the_mean_is_largest_at_the_best_arm(rng):
+    world = instances.functions(12, 3, noise_variance=2.0, replications=40, rng=rng)
+    variances = instances.proportional(world, 16.0).noise.variances
+    assert variances.mean() == pytest.approx(2.0)
+    np.testing.assert_allclose(variances.max(-1) / variances.min(-1), 16.0)
+    np.testing.assert_array_equal(np.argsort(variances), np.argsort(world.means))
+    span = np.ptp(world.means, axis=-1)  # the deviation is a line in the mean
+    share = (world.means - world.means.min(-1, keepdims=True)) / span[:, None]
+    np.testing.assert_allclose(np.sqrt(variances / variances.min(-1, keepdims=True)), 1 + 3 * share)
+    level = instances.static(0.0, 4, noise_variance=3.0)
+    np.testing.assert_array_equal(instances.proportional(level).noise.variances, np.full(4, 3.0))
+
+
+def test_a_quarter_of_the_arms_any_is_noisier(rng):
+    world = instances.static(0.5, 10, noise_variance=2.0, replications=400)
+    variances = instances.noisier(world, 10.0, rng).noise.variances
+    assert set(np.unique(variances)) == {2.0, 20.0}
+    np.testing.assert_array_equal((variances == 20.0).sum(-1), 2)
+    assert stats.chisquare((variances == 20.0).sum(0)).pvalue > 1e-6
+    assert (instances.noisier(instances.static(0.5, 3), 4.0, rng).noise.variances == 4.0).sum() == 1
+
+
+def test_slips_and_offsets_change_the_rewards_they_say():
+    world = instances.static(0.5, 6, noise_variance=2.0)
+    assert instances.slipped(world, 0.1, 50.0, either=True).noise == Outliers(2.0, 0.1, 50.0, either=True)
+    moved = instances.shifted(world, 7.0)
+    np.testing.assert_array_equal(moved.means, world.means + 7.0)
+    assert moved.noise == world.noise
+    np.testing.assert_array_equal(moved.features, world.features)
+
+
+def test_settings_of_slips_offsets_and_groups_reach_the_world():
+    def made(**settings):
+        return bench.instance("functions", K=8, d=3, **settings).make(4, np.random.default_rng(5))
+
+    plain = made()
+    assert made(noise="slips", share=0.02, times=10).noise == Outliers(1.0, 0.02, 10.0)
+    assert made(noise="slips of either sign").noise == Outliers(1.0, 0.01, 100.0, either=True)
+    np.testing.assert_array_equal(made(offset=1e9).means, plain.means + 1e9)
+    np.testing.assert_array_equal(made(noise="group", ratio=4).features, plain.features)
+    rising = made(noise="proportional", ratio=4, offset=-3).noise  # an offset is no larger mean
+    np.testing.assert_allclose(rising.variances, made(noise="proportional", ratio=4).noise.variances)
 
 
 @pytest.mark.parametrize("source", ["pull", "stream"])
@@ -164,6 +219,16 @@ def test_settings_left_alone_change_nothing():
         ("static", {"noise": "loud"}, "unknown noise 'loud'"),
         ("static", {"bend": "twist"}, "unknown bend 'twist'"),
         ("glm", {"noise": "heavy"}, "heavy noise takes the place of normal noise"),
+        ("clicks", {"noise": "slips"}, "slips noise takes the place of normal noise"),
+        ("glm", {"noise": "proportional"}, "proportional noise takes the place of normal noise"),
+        ("glm", {"noise": "group"}, "group noise takes the place of normal noise"),
+        ("glm", {"offset": 2.0}, "an offset is for worlds of normal noise; this one has Bernoulli"),
+        ("od", {"offset": float("inf")}, "offset must be a finite number"),
+        ("od", {"noise": "proportional", "ratio": 0.5}, "ratio must be"),
+        ("od", {"noise": "group", "ratio": 0.5}, "ratio must be"),
+        ("od", {"noise": "slips", "share": 1.0}, "share must be"),
+        ("od", {"noise": "slips", "times": float("nan")}, "times must be"),
+        ("needle", {"d": 1}, "a needle needs"),
         ("od", {"deviation": -1}, "deviation must be"),
         ("od", {"noise": "uneven", "ratio": 0.5}, "ratio must be"),
         ("od", {"bend": "cubic", "strength": -1}, "strength must be"),

@@ -1,9 +1,12 @@
 """A race: one policy judged on a suite against all the others.
 
-After 250, 500, 1000, .. replications rivals that are surely worse than the best of a contest leave it.
+After 250, 500, 1000, .. replications rivals that are surely worse than the best of a contest leave it. The best rival
+may be chosen by the first replications alone; then only it and the judged policy run on.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +24,7 @@ from bestarm.numbers import whole
 from bestarm.simulate.chunks import CHUNK
 from bestarm.simulate.policies import Named, Ref, named
 
+Go = Callable[..., Results]  # `run` with all but the cells and replications said
 STAYING = (*HALVING, "gp-thompson", "bayesgap-exp")  # judged separately, so they never leave
 
 
@@ -78,27 +82,66 @@ def judge(
     engine: str | None = None,
     progress: bool = False,
     seed: int | None = None,
+    rival_from: int | None = None,
 ) -> Verdict:
     """Return how the policy `judge` does on a suite against `policies` (None: all that are fit for it), by racing.
 
     `cache` is a folder of results as `bestarm.bench.run` keeps it, and resumes from. Replications come in whole chunks.
+    With `rival_from` the best rival of each contest is chosen by the first so many replications; it is measured on the
+    others, on which no other rival runs.
     """
     (judged,) = named(judge)
     refs = named([*named(rivals() if policies is None else policies).values(), *named(judge).values()])
-    staying = (judged, *STAYING)
+    total, first = _replications(replications, rival_from)
     outcomes = tuple(_entered(contest, refs, judged, everyone=policies is None) for contest in suite.contests)
-    entered = [[p for p in refs if p not in outcome.failed and not outcome.skipped] for outcome in outcomes]
     seed = suite.seed if seed is None else whole(seed, "seed", least=0)
     with TemporaryDirectory() as scratch:  # each step goes on where the last one stopped
-        for count in steps(replications):
-            alive = [[p for p in e if p not in o.left] for e, o in zip(entered, outcomes, strict=True)]
-            cells = [o.contest.cell(refs[p]) for o, some in zip(outcomes, alive, strict=True) for p in some]
-            results = run(cells, count, seed, n_jobs, scratch if cache is None else cache, engine, progress)
-            for outcome, some in zip(outcomes, alive, strict=True):
-                _take(outcome, {p: outcome.contest.cell(refs[p]) for p in some}, results)
-                outcome.drop(staying)
-            entered = [[p for p in some if p in o.correct] for some, o in zip(alive, outcomes, strict=True)]
-    return Verdict(suite, judged, steps(replications)[-1], outcomes)
+        kept = scratch if cache is None else cache
+        go = partial(run, rng=seed, n_jobs=n_jobs, cache=kept, engine=engine, progress=progress)
+        _race(outcomes, refs, judged, steps(first or total), go)
+        if first:
+            _measure(outcomes, refs, judged, first, partial(go, replications=total))
+    return Verdict(suite, judged, total, outcomes, first)
+
+
+def _replications(replications: int, rival_from: int | None) -> tuple[int, int]:
+    """Return how many replications there are and how many choose the rival, in whole chunks."""
+    total = steps(replications)[-1]
+    first = 0 if rival_from is None else steps(whole(rival_from, "rival_from", least=1))[-1]
+    if first >= total:
+        raise InputError(
+            f"rival_from must leave replications to measure with: {first} of {total}, in chunks of {CHUNK}, "
+            "choose the rival"
+        )
+    return total, first
+
+
+def _race(outcomes: Iterable[ContestOutcome], refs: dict[str, Ref], judged: str, counts: Iterable[int], go: Go) -> None:
+    """Let all run, and those leave after each of `counts` that are surely worse than the best."""
+    running = [(o, [p for p in refs if p not in o.failed and not o.skipped]) for o in outcomes]
+    for count in counts:
+        alive = [(o, [p for p in some if p not in o.left]) for o, some in running]
+        results = go([o.contest.cell(refs[p]) for o, some in alive for p in some], count)
+        for outcome, some in alive:
+            _take(outcome, {p: outcome.contest.cell(refs[p]) for p in some}, results)
+            outcome.drop((judged, *STAYING))
+        running = [(o, [p for p in some if p in o.correct]) for o, some in alive]
+
+
+def _measure(outcomes: Iterable[ContestOutcome], refs: dict[str, Ref], judged: str, first: int, go: Go) -> None:
+    """Choose the best rival of each contest by the `first` replications, and run it and the judged policy on.
+
+    A rival that fails there gives way to the next.
+    """
+    todo = [outcome for outcome in outcomes if judged in outcome.correct]
+    while todo:
+        for outcome in todo:
+            outcome.rival, outcome.rival_from = outcome.best(judged), first
+        pairs = [(o, {p: o.contest.cell(refs[p]) for p in (judged, o.rival) if p is not None}) for o in todo]
+        results = go([cell for _, cells in pairs for cell in cells.values()])
+        for outcome, cells in pairs:
+            _take(outcome, cells, results)
+        todo = [o for o in todo if judged in o.correct and o.rival is not None and o.rival not in o.correct]
 
 
 def _entered(contest: Contest, refs: dict[str, Ref], judged: str, everyone: bool) -> ContestOutcome:

@@ -55,8 +55,8 @@ class Suite:
 def names() -> list[str]:
     """Return the suites that come with the package.
 
-    >>> names()
-    ['default', 'fooled', 'fooled-tables', 'heldout-1', 'heldout-2', 'heldout-3', 'heldout-4', 'heldout-5', 'heldout-6', 'heldout-7']
+    >>> names()[:4], len(names())
+    (['default', 'fooled', 'fooled-tables', 'heldout-1'], 10)
     """
     folder = files("bestarm.bench") / "suites"
     return sorted(file.name.removesuffix(".json") for file in folder.iterdir() if file.name.endswith(".json"))

@@ -1,8 +1,9 @@
 """What a race says: how far the judged policy is from the best rival of each contest of a suite.
 
-The best rival of each contest is chosen by the same data that measure it, so its accuracy is biased upward, the more so
-the closer the rivals are, and the difference to it is hard on the judged policy. The difference to the one rival that
-is best over a whole group, which is chosen once for many contests, is given as well.
+Where the best rival of each contest is chosen by the same data that measure it, its accuracy is biased upward, the more
+so the closer the rivals are, and the difference to it is hard on the judged policy. A race may choose it by its first
+replications and measure it on the others. The difference to the one rival that is best over a whole group, which is
+chosen once for many contests, is given as well.
 """
 
 import json
@@ -20,6 +21,8 @@ from bestarm.simulate.intervals import NORMAL, paired, wilson
 
 WORSE = 0.01  # a rival leaves a contest when it is surely worse than the best by this much,
 SURELY = 3.290527  # at 99.9 %
+FAILING = -0.02  # a contest fails where the whole interval of the difference to the best rival is below this
+BY_CHANCE = 0.025  # how often it fails where the true difference is just that
 HALVING = ("sequential-halving", "sequential-halving-pooled")
 PROCESSES = ("gp-thompson", "bayesgap-exp", "bayesgap-matern", "bayesgap-se")
 
@@ -34,22 +37,27 @@ class Left:
 
 @dataclass(eq=False)
 class ContestOutcome:
-    """What happened in a contest: who was right in which replication `(n,)`, who left, who could not run and why."""
+    """What happened in a contest: who was right in which replication `(n,)`, who left, who could not run and why.
+
+    `rival` is the best rival where it was chosen by the first `rival_from` replications and is measured on the others.
+    """
 
     contest: Contest
     correct: dict[str, Any] = field(default_factory=dict)
     left: dict[str, Left] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     skipped: str | None = None
+    rival: str | None = None
+    rival_from: int = 0
 
-    def accuracy(self, policy: str) -> float:
-        """Return how often `policy` was right."""
-        return float(np.mean(self.correct[policy]))
+    def accuracy(self, policy: str, after: int = 0) -> float:
+        """Return how often `policy` was right in the replications `after` so many."""
+        return float(np.mean(self.correct[policy][after:]))
 
-    def difference(self, one: str, two: str) -> tuple[float, float, float]:
+    def difference(self, one: str, two: str, after: int = 0) -> tuple[float, float, float]:
         """Return by how much `one` is right more often than `two`, with its 95 % interval, where both ran."""
         count = min(len(self.correct[one]), len(self.correct[two]))
-        return paired(self.correct[one][:count], self.correct[two][:count])
+        return paired(self.correct[one][after:count], self.correct[two][after:count])
 
     def drop(self, staying: Iterable[str]) -> list[str]:
         """Let policies leave that are surely worse than the best of those here, and return them; `staying` never do."""
@@ -85,13 +93,16 @@ class Verdict:
     judge: str
     replications: int
     outcomes: tuple[ContestOutcome, ...]
+    rival_from: int = 0
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """One tidy row a contest: accuracies, and differences of the judged policy to others with 95 % intervals.
 
         `rival` is the best of this contest, `fixed` the best over its group, `halving` the better sequential halving,
-        `process` the best Gaussian process. Differences are positive where the judged policy is better.
+        `process` the best Gaussian process. Differences are positive where the judged policy is better. A contest
+        `fails` where the whole interval of the difference to `rival` lies below −2 points. Where `rival` was chosen by
+        the first replications, the accuracies of it and of the judged policy are those of the others.
         """
         return [self._row(outcome) for outcome in self._judged]
 
@@ -100,9 +111,10 @@ class Verdict:
         return [outcome for outcome in self.outcomes if self.judge in outcome.correct]
 
     def _row(self, outcome: ContestOutcome) -> dict[str, Any]:
-        contest, correct = outcome.contest, outcome.correct[self.judge]
+        contest, first = outcome.contest, outcome.rival_from
+        correct = outcome.correct[self.judge][first:]
         low, high = wilson(int(np.sum(correct)), len(correct))
-        row = {
+        row: dict[str, Any] = {
             "group": contest.group,
             "params": dict(contest.instance.params),
             "family": contest.family,
@@ -111,21 +123,21 @@ class Verdict:
             "cell": str(contest),
             "replications": len(correct),
             "policy": self.judge,
-            "accuracy": outcome.accuracy(self.judge),
+            "accuracy": outcome.accuracy(self.judge, first),
             "low": low,
             "high": high,
         }
         others = {
-            "rival": outcome.best(self.judge),
-            "fixed": self.fixed(contest.group),
-            "halving": outcome.best(self.judge, HALVING),
-            "process": outcome.best(self.judge, PROCESSES),
+            "rival": (outcome.rival if first else outcome.best(self.judge), first),
+            "fixed": (self.fixed(contest.group), 0),
+            "halving": (outcome.best(self.judge, HALVING), 0),
+            "process": (outcome.best(self.judge, PROCESSES), 0),
         }
-        for name, other in others.items():
-            ends = outcome.difference(self.judge, other) if other is not None else (None, None, None)
-            row |= {name: other, f"{name}_accuracy": None if other is None else outcome.accuracy(other)}
+        for name, (other, after) in others.items():
+            ends = outcome.difference(self.judge, other, after) if other is not None else (None, None, None)
+            row |= {name: other, f"{name}_accuracy": None if other is None else outcome.accuracy(other, after)}
             row |= dict(zip((f"{name}_difference", f"{name}_low", f"{name}_high"), ends, strict=True))
-        return row
+        return row | {"fails": None if row["rival"] is None else row["rival_high"] < FAILING}
 
     def fixed(self, group: str | None = None) -> str | None:
         """Return the best rival over a group, or over all, by mean difference: of those that ran in all contests."""
@@ -137,7 +149,9 @@ class Verdict:
         """Return a row a group and one for all: contests won, those within 1 and 3 points of the best rival, distances.
 
         A contest counts as within when the upper end of the paired interval reaches it; `.._point` counts by the
-        difference itself. Contests where the judged policy failed are in `failed` and in no other number.
+        difference itself. `failing` are those wholly below −2 points, `failing_by_chance` how many would be were the
+        true difference −2 points in each. Contests that the judged policy could not run are in `failed` and in no
+        other number.
         """
         groups = list(dict.fromkeys(outcome.contest.group for outcome in self.outcomes))
         return [self._summary(group) for group in [*groups, None] if group is None or len(groups) > 1]
@@ -177,6 +191,8 @@ def distances(rows: list[dict[str, Any]], group: str | None = None) -> dict[str,
         "within_3": int(np.sum(high >= -0.03 - 1e-12)),
         "within_1_point": int(np.sum(middle >= -0.01 - 1e-12)),
         "within_3_point": int(np.sum(middle >= -0.03 - 1e-12)),
+        "failing": int(np.sum(high < FAILING)),
+        "failing_by_chance": BY_CHANCE * len(mine),
         "mean": _mean(middle),
         "worst": float(middle.min()) if mine else None,
         "worst_cell": mine[int(middle.argmin())]["cell"] if mine else None,
@@ -199,6 +215,7 @@ def write(verdict: Verdict, folder: Path) -> list[Path]:
         "suite": verdict.suite.name,
         "policy": verdict.judge,
         "replications": verdict.replications,
+        "rival_from": verdict.rival_from or None,
         "summary": verdict.summary(),
         "not_run": verdict.not_run(),
     }

@@ -53,6 +53,11 @@ def instances(style: str) -> None:
 )
 @click.option("--judge", default="auto", help="--suite: the policy that is judged.")
 @click.option(
+    "--rival-from",
+    type=COUNT,
+    help="--suite: choose the best rival of each contest by the first so many replications, and measure on the others.",
+)
+@click.option(
     "--replications", type=COUNT, default=1000, help="Runs of each cell; with --suite 2000, in chunks of 250."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of everything random; with --suite its own.")
@@ -90,6 +95,8 @@ def bench(**options: Any) -> None:
         raise click.UsageError("name at least one --policy")
     if "judge" in given:
         raise click.UsageError("--judge is for --suite; name policies by --policy")
+    if "rival_from" in given:
+        raise click.UsageError("--rival-from is for --suite; --against names a policy to compare with")
     if (asked.budget is None) == (asked.budget_per_arm is None):
         raise click.UsageError("give either --budget or --budget-per-arm")
     if asked.world == "table" and asked.file is not None and Path(asked.file).is_file():
@@ -104,7 +111,8 @@ def bench(**options: Any) -> None:
 
 
 FIXED = ("file", "draw", "mean", "noise_variance", "bernoulli", "scale", "arm", "value", "minimize", "skip")
-SUITE_OPTIONS = {"suite_name", "judge", "policies", "replications", "seed", "jobs", "engine", "output", "style"}
+SUITE_OPTIONS = {"suite_name", "judge", "policies", "rival_from", "replications", "seed", "jobs", "engine", "output",
+                 "style"}  # fmt: skip
 
 
 def _suite(asked: Any, given: set[str]) -> None:
@@ -122,7 +130,7 @@ def _suite(asked: Any, given: set[str]) -> None:
         verdict = race.judge(
             load(asked.suite_name), asked.judge, asked.policies or None,
             asked.replications if "replications" in given else 2000, asked.jobs, asked.output, asked.engine,
-            loudness() >= 0, asked.seed if "seed" in given else None,
+            loudness() >= 0, asked.seed if "seed" in given else None, asked.rival_from,
         )  # fmt: skip
     if asked.output is not None:
         paths = verdicts.write(verdict, asked.output)
@@ -162,12 +170,27 @@ def _print_verdict(verdict: Any, style: str) -> None:
         click.echo(tables.to_csv(verdict.rows), nl=False)
     elif verdict.rows:
         shown = ("group", "cell", "accuracy", "rival", "rival_accuracy", "rival_difference", "rival_low", "rival_high")
-        more = ("halving_difference", "process_difference", "fixed", "fixed_difference")
+        more = ("fails", "halving_difference", "process_difference", "fixed", "fixed_difference")
         print_table([{key: _short(row[key]) for key in (*shown, *more)} for row in verdict.rows], "table")
         click.echo()
         print_table([{key: _short(value) for key, value in row.items()} for row in summary], "table")
+        click.echo(f"\n{_failing(verdict)}")
     for row in left_out:
         say(f"not run, {row['contests']}x: {row['what']}: {row['why']}")
+
+
+def _failing(verdict: Any) -> str:
+    """Return in words how many contests fail, and how many would by chance."""
+    every = verdict.summary()[-1]
+    rival = (
+        f"chosen by the first {verdict.rival_from} replications" if verdict.rival_from else "chosen by the same data"
+    )
+    return (
+        f"{every['failing']} of {counted(every['contests'], 'contest')} "
+        f"{'fails' if every['failing'] == 1 else 'fail'}: the whole 95 % interval of the difference to the best rival, "
+        f"{rival}, lies below -2 points. Were the true difference just that in each, {every['failing_by_chance']:.1f} "
+        "would, one in 40."
+    )
 
 
 def importable_here() -> None:
