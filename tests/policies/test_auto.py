@@ -14,6 +14,8 @@ from bestarm.policies.elimination import EliminationState
 from bestarm.policies.opinion import _unbeaten
 from bestarm.structures.hypotheses import KINDS, Line, OneOf
 
+BOTH = np.ones(2, dtype=bool)  # of two rivals count
+
 
 @pytest.mark.parametrize("change", [lambda x: 1000 * x, lambda x: x + 100])
 def test_the_answer_does_not_depend_on_unit_or_origin_of_the_features(change, rng):
@@ -64,14 +66,14 @@ def test_the_chance_of_no_third_above_a_tie_is_that_of_a_normal_distribution():
         upto = multivariate_normal(-mean[[j, k]], covariance[order], abseps=1e-10).cdf  # how far ahead they are
         low, high = (upto([x, 0.0]) for x in tied)
         alone = np.diff(norm(-mean[j], np.sqrt(covariance[j, j])).cdf(tied))[0]
-        found = _unbeaten(mean, np.diagonal(covariance), covariance)[j]
+        found = _unbeaten(mean, np.diagonal(covariance), covariance, BOTH)[j]
         assert found == pytest.approx((high - low) / alone, abs=2e-3)
 
 
 def test_a_rival_that_can_tie_below_others_only_does_not_count():
     behind, leader, own = np.array([0.1, 1.0]), 0.25, 1e-4  # the leader may fall, the two rivals stay where they are
     shared = leader + own * np.eye(2)
-    near, far = _unbeaten(behind, np.diagonal(shared), shared)
+    near, far = _unbeaten(behind, np.diagonal(shared), shared, BOTH)
     assert near > 0.99
     assert far < 1e-6
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.core import Array
-from bestarm.linalg import one_hot, pick, row, rows, shaped, top
+from bestarm.linalg import entries, one_hot, pick, row, rows, shaped, top
 from bestarm.policies.choices import put
 from bestarm.structures.apart import LEAST, Alone, normal
 from bestarm.structures.mixture import Mixture
@@ -35,6 +35,7 @@ from bestarm.structures.odds import Odds, chances
 
 VANISHING = 300.0  # exp(−this) is next to nothing, and its square still a number
 DECIDED = 1e-130  # exp(−VANISHING), about: what a gain is worth that was lifted from there
+FAINT = 1e-4  # of the largest weight: a rival of less is none
 REACH = 3.0  # standard deviations an arm's mean is thought to reach up at most
 CERTAIN = 60.0  # log odds that one step changes a chance by at most
 
@@ -203,15 +204,15 @@ class Opinion:
         exponent = b * b / (2 * np.where(differs, v, np.ones_like(v)))
         lifted, decided = _lifted(exponent, differs)
         t = w * np.exp(lifted) * np.astype(differs, m.dtype)
-        nearest = top(put(np.sum(t, axis=-2), leader, -1.0), min(rivals, m.shape[-1] - 1))
+        nearest, near = _rivals(put(np.sum(t, axis=-2), leader, -1.0), min(rivals, m.shape[-1] - 1))
         j = np.broadcast_to(nearest[..., None, :], (*i.shape, nearest.shape[-1]))
         D = C_i[..., None, :] - rows(C, j)  # C_i − C_j, (..., g, rivals, m)
-        t, v, b = (np.take_along_axis(a, j, axis=-1) for a in (t, v, b))
-        v = np.where(v > 0, v, np.ones_like(v))
-        D_i = np.take_along_axis(D, np.broadcast_to(i[..., None, None], (*j.shape, 1)), axis=-1)
-        D_k = np.take_along_axis(D, np.broadcast_to(j[..., None, :], (*j.shape, j.shape[-1])), axis=-1)
-        t = t * _unbeaten(b, v, D_i - D_k)  # Eq. 8
-        gain = np.sum((t / v)[..., None] * D * D, axis=-2)
+        t, v, b = (entries(a, j) for a in (t, v, b))
+        v = np.where(v > 0, v, 1.0)
+        D_i = pick(D, np.broadcast_to(i[..., None], j.shape))
+        D_k = entries(D, np.broadcast_to(j[..., None, :], (*j.shape, j.shape[-1])))
+        t = np.where(near[..., None, :], t * _unbeaten(b, v, D_i[..., None] - D_k, near[..., None, :]), 0.0)  # Eq. 8
+        gain = ((t / v)[..., None, :] @ (D * D))[..., 0, :]
         pulls = count * (np.ones_like(gain[..., 0, :]) if self.odds is None else self.odds.share)
         gain = np.sum(gain / (variance + self.noise[..., None] / pulls[..., None, :]), axis=-2)  # Eq. 9
         if self.lone is not None:
@@ -303,8 +304,20 @@ def _lifted(exponent: Array, differs: Array) -> tuple[Array, Array]:
     return lifted, decided[..., 0]
 
 
-def _unbeaten(b: Array, v: Array, c: Array) -> Array:
-    """Return Π_k P(f_k < f_i | f_i = f_j) `(..., r)`, the chance that no other rival is above leader i and rival j.
+def _rivals(weight: Array, count: int) -> tuple[Array, Array]:
+    """Return the positions `(..., r)` of the `count` rivals of largest `weight` `(..., m)`, and which of them count.
+
+    One of less than `FAINT` of the largest does not; where that leaves fewer in every replication, fewer are returned.
+    """
+    nearest = top(weight, count)
+    size = entries(weight, nearest)
+    near = size >= FAINT * size[..., :1]
+    most = max(int(np.max(np.sum(near, axis=-1), initial=0)), min(count, 1))
+    return nearest[..., :most], near[..., :most]
+
+
+def _unbeaten(b: Array, v: Array, c: Array, near: Array) -> Array:
+    """Return Π_k P(f_k < f_i | f_i = f_j) `(..., r)`, the chance that no other `near` rival is above leader and rival j.
 
     With b and v `(..., r)` the means and variances of how far rivals are below the leader, and c `(..., r, r)` their
     covariance, k is below by N(b_k − b_j c_jk / v_j, v_k − c_jk² / v_j) where j is not at all.
@@ -313,5 +326,5 @@ def _unbeaten(b: Array, v: Array, c: Array) -> Array:
     mean = b[..., None, :] - share * b[..., None]
     least = 1e-12 * v[..., None, :] + 1e-290
     z = mean / np.sqrt(np.maximum(v[..., None, :] - share * c, least))
-    itself = np.eye(b.shape[-1], dtype=b.dtype) > 0
-    return np.prod(np.where(itself, np.ones_like(z), normal(z)), axis=-1)
+    beside = near[..., None, :] & ~np.eye(b.shape[-1], dtype=bool)
+    return np.prod(normal(np.where(beside, z, np.inf)), axis=-1)

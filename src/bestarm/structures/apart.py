@@ -89,7 +89,8 @@ class ApartArms:
 def normal(z: Array) -> Array:
     """Return the normal distribution function, to three digits: a logistic curve of a cubic. It is never 0."""
     z = np.clip(z, -8.0, 8.0)
-    return 1 / (1 + np.exp(-z * (1.5957691216 + 0.0713548163 * z * z)))
+    found: Array = 1 / (1 + np.exp(-z * (1.5957691216 + 0.0713548163 * z * z)))
+    return found
 
 
 def explained(counts: Array, C0: Array, residual: Array) -> tuple[Array, Array]:

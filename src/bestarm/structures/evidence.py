@@ -149,17 +149,19 @@ class Fits:
 
     def of(self, h: Hypothesis) -> tuple[LineFit, object]:
         """Return the fit of a hypothesis without a term or an arm apart, and what it is kept under."""
-        bases = (h.bases, h.own, h.intercept)
-        key = (*bases, *(np.asarray(c).tobytes() for c in h.scales))
+        scales = tuple(np.asarray(c).tobytes() for c in h.scales)
+        key = (h.bases, h.own, h.intercept, scales)
         if key in self.made:
             return self.made[key], key
         data = self.data
-        exact = not any(bool(np.any(data.bases[name].missing > 0)) for name in h.bases)
-        if bases not in self.bordered or not exact:
-            self.bordered[bases] = _bordered(h, data)
-        G, half_own, table = self.bordered[bases]
+        # what bases leave out weighs pulls by their scales, so the rest is shared by hypotheses with these the same
+        partial = tuple(c for name, c in zip(h.bases, scales, strict=True) if np.any(data.bases[name].missing > 0))
+        shared = (h.bases, h.own, h.intercept, partial)
+        if shared not in self.bordered:
+            self.bordered[shared] = _bordered(h, data)
+        G, half_own, table = self.bordered[shared]
         ridge, half_scales = _ridge(h, data, data.within + self.floors[h.intercept])
-        half, left = _factored(h, data, G, ridge, self.eliminated.setdefault(bases, []) if exact else [])
+        half, left = _factored(h, data, G, ridge, self.eliminated.setdefault(shared, []))
         self.made[key] = LineFit(half_own + half_scales + half, left, table, G, ridge)
         return self.made[key], key
 
