@@ -1,6 +1,6 @@
 """Whole tables of 1,000 to 16,000 arms: made up by a formula anew for each draw, or timings that were recorded.
 
-Those made up have means of standard deviation 1 over the arms and normal noise of a tenth of that.
+Those made up have means of standard deviation 1 over the arms, and normal noise of a tenth of their range.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from bestarm import bench
 from bestarm.bandits import Bandit, Gaussian, Stream
 from bestarm.simulate.chunks import common, fingerprint, seeds
 
-NOISE = 0.1  # of the standard deviation of the means
+NOISE = 0.1  # standard deviation, of the range of the means
 SIZES = (600, 16_000)  # of recorded tables
 
 
@@ -104,7 +104,7 @@ class WholeTable:
             return _recorded(str(self.file))
         x, means = self.make(rng)
         means = (means - means.mean()) / means.std()
-        return Bandit(x[None], means[None], Gaussian(NOISE**2))
+        return Bandit(x[None], means[None], Gaussian(float(NOISE * np.ptp(means)) ** 2))
 
     def draw(self, seed: int) -> tuple[Bandit, Stream]:
         """Return the truth of a draw, arms and features in any order, and the rewards that everyone meets there."""

@@ -233,6 +233,11 @@ def test_policies_are_fit_for_a_contest_or_not():
     assert set(races._entered(large, refs, "uniform", False).failed) == {"gse-log"}
     assert set(races._entered(clicks, refs, "uniform", True).failed) == set()
     assert set(races._entered(large, refs, "peace", True).failed) == {"gse-log"}
+    long = suites.Contest("a", "f", instance("static", K=8), 4000)
+    slow = {"xy-adaptive": PolicyRef("xy-adaptive")}
+    assert "4,000 pulls" in races._entered(long, slow, "uniform", True).failed["xy-adaptive"]
+    assert not races._entered(small, slow, "uniform", True).failed
+    assert not races._entered(long, slow, "uniform", False).failed  # it was asked for by name
     absent = suites.Contest("a", "f", instance("replay", file="no.npz"), 100)
     assert "no.npz" in races._entered(absent, refs, "uniform", True).skipped
 

@@ -30,7 +30,7 @@ def test_a_table_is_drawn_anew_by_its_seed_and_has_spread_1(name):
     assert bandit.means.shape[0] == 1
     assert 600 <= bandit.means.shape[1] <= 16_000
     assert (bandit.means.mean(), bandit.means.std()) == pytest.approx((0.0, 1.0), abs=1e-9)
-    assert bandit.noise_variance == pytest.approx(0.01)
+    assert bandit.noise_variance == pytest.approx((0.1 * np.ptp(bandit.means)) ** 2)
     np.testing.assert_array_equal(bandit.means, again[0].means)
     np.testing.assert_array_equal(bandit.features, again[0].features)
     assert not np.array_equal(bandit.means, other[0].means)

@@ -4,6 +4,7 @@ After 250, 500, 1000, .. replications rivals that are surely worse than the best
 may be chosen by the first replications alone; then only it and the judged policy run on.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -30,11 +31,16 @@ STAYING = (*HALVING, "gp-thompson", "bayesgap-exp")  # judged separately, so the
 
 @dataclass(frozen=True)
 class Limit:
-    """Policies that do not run in a suite with more than so many arms, and why."""
+    """Policies that do not run in a suite with more than so many arms, or pulls, and why."""
 
     policies: tuple[str, ...]
-    arms: int
+    arms: float
     why: str
+    budget: float = math.inf
+
+    def excludes(self, arms: int, budget: int) -> bool:
+        """Return whether a contest is too large for them."""
+        return arms > self.arms or budget > self.budget
 
 
 LIMITS = (
@@ -51,6 +57,8 @@ LIMITS = (
     Limit(("gse-lin-xy", "gse-lin-xy-all", "gse-lin-xy-pooled", "linear-exploration"), 128,
           "designs over all pairs: 0.2 s a run at 256 arms"),
     Limit(PROCESSES, 256, "a covariance of all arms for each of 250 replications: gigabytes at 512 arms"),
+    Limit(("xy-adaptive", "lingame-c"), math.inf,
+          "all pairs or a saddle point at every pull: 1 s to 5 s a run of 4,000 pulls and more", budget=2000),
 )  # fmt: skip
 
 
@@ -158,7 +166,7 @@ def _entered(contest: Contest, refs: dict[str, Ref], judged: str, everyone: bool
         if ref.entry.binary and not isinstance(bandit.noise, Bernoulli):
             failed[policy] = "it models rewards 0 and 1, and these are others"
         limit = next((one for one in LIMITS if ref.name in one.policies), None)
-        if everyone and limit is not None and arms > limit.arms:
+        if everyone and limit is not None and limit.excludes(arms, contest.budget):
             failed[policy] = limit.why
     return ContestOutcome(contest, failed=failed)
 
