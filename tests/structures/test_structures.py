@@ -5,6 +5,7 @@ import pytest
 
 from bestarm.core import Tally
 from bestarm.kernels import Exponential
+from bestarm.structures.apart import normal
 from bestarm.structures.bases import (
     anchored,
     kernel_base,
@@ -70,10 +71,27 @@ def averaged(h, made, known):
     bare, each = covariances(h, made)
     logs, left, level = np.transpose([straight(h, S, known) for S in each])
     logs = logs - np.log(level / straight(h, bare, known)[2]) / 2  # a term is charged for what it says beside the level
+    if h.apart is not None:  # of interest where it is better, by the chance that what it has is above 0
+        logs = logs + np.log(
+            2 * normal(np.array([z_apart(h, S - bare, S, known, l) for S, l in zip(each, left, strict=True)]))
+        )
     chance = np.exp(logs - logs.max())
     log = logs.max() + np.log(chance.mean())
     chance /= chance.sum()
     return log, chance @ left / (known.counts.sum() - h.intercept), chance
+
+
+def z_apart(h, spike, S, known, left):
+    """How many deviations above 0 the coefficient of an arm apart is."""
+    at, q = np.flatnonzero(known.counts > 0), np.argmax(np.diag(spike))
+    if q not in at:
+        return 0.0
+    inverse, one = np.linalg.inv(S[np.ix_(at, at)] + np.diag(1 / known.counts[at])), np.ones(len(at))
+    if h.intercept:
+        inverse = inverse - np.outer(inverse @ one, one @ inverse) / (one @ inverse @ one)
+    gain = h.apart * inverse[list(at).index(q)]
+    variance = h.apart - gain[list(at).index(q)] * h.apart
+    return gain @ (known.sums[at] / known.counts[at]) / np.sqrt(variance * left / known.counts.sum())
 
 
 def krige(S, intercept, data):

@@ -76,11 +76,12 @@ class Lone:
         scatter = noise / times[..., None]
         r, wide = total[..., None] / times[..., None] - m0, s2 + scatter
         change = (np.log(scatter / wide) + r * r / scatter - (r - b) ** 2 / wide) / 2
+        share = s2 / wide
+        mean, variance = b + share * (r - b), np.maximum(s2 * scatter / wide, LEAST)
+        change = change + np.log(normal(mean / np.sqrt(variance)) / normal(b / np.sqrt(s2)))
         odds = np.exp(np.clip(change, -CERTAIN, CERTAIN))
         mine, every = hot[..., None, :] > 0, 1 - p + p * odds
         chance = np.where(mine, (p * odds)[..., None], self.chance) / every[..., None]
-        share = s2 / wide
-        mean, variance = b + share * (r - b), np.maximum(s2 * scatter / wide, LEAST)
         return replace(
             self,
             chance=chance,
@@ -317,7 +318,7 @@ def _rivals(weight: Array, count: int) -> tuple[Array, Array]:
 
 
 def _unbeaten(b: Array, v: Array, c: Array, near: Array) -> Array:
-    """Return Π_k P(f_k < f_i | f_i = f_j) `(..., r)`, the chance that no other `near` rival is above leader and rival j.
+    """Return Π_k P(f_k < f_i | f_i = f_j) `(..., r)`, the chance that no other `near` rival is above i and rival j.
 
     With b and v `(..., r)` the means and variances of how far rivals are below the leader, and c `(..., r, r)` their
     covariance, k is below by N(b_k − b_j c_jk / v_j, v_k − c_jk² / v_j) where j is not at all.

@@ -1,27 +1,30 @@
 """One arm, nobody knows which, has more than a hypothesis says of all.
 
-f = g + b e_q with b ~ N(0, c σ²), q any of K arms, all equally likely beforehand. C₀ and m₀ are the covariance in units
+f = g + b e_q with b ~ N(0, c σ²) and above 0, q any of K arms, all equally likely beforehand: one that is far worse is
+of no interest, and must not make a line look right that is not. C₀ and m₀ are the covariance in units
 of σ² and the mean that the rewards leave without such an arm. With N pulls of mean y it explains (Eq. 4 of
 docs/algorithms/auto.md with the term e_q)
 
     v_q = N_q (1 − N_q C₀_qq),    u_q = N_q (y_q − m₀_q),
 
-so that no table of K by K is needed. Of arms not pulled both are 0: they are as likely as they were.
+so that no table of K by K is needed; that b is above 0 takes 2 Φ(b_q / s_q) of its evidence. Of arms not pulled both
+are 0: they are as likely as they were. What b is then is left normal.
 
 Let p_q be the chance that it is q, b_q and s_q² σ² what it then has, z = p b and D = p (s² + b²/σ²). Then (Eq. 13)
 
     E f = m₀ + z − C₀ N z,    Cov f / σ² = C₀ + (I − C₀N) D (I − C₀N)' − d d'/σ²,    d = z − C₀ N z.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bestarm.core import Array
 from bestarm.linalg import matvec
-from bestarm.structures.terms import Terms, weighed
+from bestarm.structures.terms import Each, Terms
 
 LEAST = 1e-12  # variance of what an arm apart has
+LEAST_OF_ALL = 1e-290
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Apart:
         """Return what is thought of arms with these P, counts, means and m₀, `(..., m)`."""
         C0 = np.vecdot(P @ self.A, P)
         v, u = explained(counts, C0, means - m0)
-        found = weighed(np.ones_like(v) > 0, self.size, v, u, self.left, self.pulls)
+        found = above(self.size, v, u, self.left, self.pulls)
         chance = np.exp(np.minimum(found.logs - self.scale[..., None], 0.0))
         own = found.mean * (1 - counts * C0)
         D = chance * (found.variance + found.mean**2 / self.noise[..., None])
@@ -91,6 +94,14 @@ def normal(z: Array) -> Array:
     z = np.clip(z, -8.0, 8.0)
     found: Array = 1 / (1 + np.exp(-z * (1.5957691216 + 0.0713548163 * z * z)))
     return found
+
+
+def above(c: Array, v: Array, u: Array, left: Array, pulls: Array) -> Each:
+    """Return what is said of arms apart `(..., m)` that are better than they would be; see `Each.of`."""
+    found = Each.of(c, v, u, left, pulls)
+    noise = found.after / np.maximum(pulls, 1.0)[..., None]
+    side = 2 * normal(found.mean / np.sqrt(np.maximum(noise * found.variance, LEAST_OF_ALL)))
+    return replace(found, logs=found.logs + np.log(side))
 
 
 def explained(counts: Array, C0: Array, residual: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from bestarm.core import Array, Tally
 from bestarm.linalg import add_to_diagonal, matvec
-from bestarm.structures.apart import explained
+from bestarm.structures.apart import above, explained
 from bestarm.structures.bases import Base
 from bestarm.structures.hypotheses import Hypothesis, Structures
 from bestarm.structures.terms import Terms, weighed
@@ -170,7 +170,7 @@ class Fits:
         data = self.data
         if h.apart is not None:
             v, u = fit.apart(data.counts)
-            return weighed(np.ones_like(v) > 0, h.apart, v, u, left, data.freedom, data.unseen)
+            return above(h.apart, v, u, left, data.freedom).mixed(np.ones_like(v) > 0, left, data.unseen)
         if h.term is None or h.size is None:
             return None
         t = data.bases[h.term].features

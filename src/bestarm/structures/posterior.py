@@ -18,7 +18,7 @@ import numpy as np
 from bestarm.core import Array
 from bestarm.linalg import matvec, row
 from bestarm.posteriors import Normal
-from bestarm.structures.apart import Alone, Apart, explained, fitted
+from bestarm.structures.apart import Alone, Apart, above, explained, fitted
 from bestarm.structures.bases import Base
 from bestarm.structures.evidence import Data
 from bestarm.structures.terms import weighed
@@ -301,7 +301,7 @@ class _Fitted:
         A = omega[..., None, None] if self.A is None else _blocks(self.A, omega[..., None, None])
         C0, left = np.vecdot(P @ A, P), self.left(data)
         v, _ = explained(self.n, C0, self.r)
-        some = weighed(np.ones_like(v) > 0, size, v, self.r, left, data.freedom, data.unseen)
+        some = above(size, v, self.r, left, data.freedom).mixed(np.ones_like(v) > 0, left, data.unseen)
         noise = data.variance(some.left, self._intercept)
         return fitted(size, some, P, A, self.n, (left, data.freedom, noise))
 
