@@ -52,6 +52,8 @@ def ask(state: StudyState, record: Record) -> None:
     if "plan" in record:
         _begin(state, record, number, start)
     now = state.round
+    if now is not None and record.get("repeats"):
+        now.bring_forward(record["repeats"])
     fits = now is not None and number == now.number and start == now.handed
     if now is None or not fits or count < 1 or start + count > len(now.plan) or record["first"] != state.handed + 1:
         raise ValueError("the trials asked for are not those that come next")
