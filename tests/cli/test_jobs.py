@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import bestarm as ba
-from tests.cli.commands import fine, refused, rows
+from tests.cli.commands import fine, refused, rows, write
 
 BUFFERS = ["Tris", "HEPES", "Phosphat"]
 
@@ -245,3 +245,18 @@ def test_a_study_begun_from_another_fills_blanks_and_takes_logarithms_as_that_di
         assert {one.name: (one.log, one.fill) for one in new.encoding.columns} == plain
         again = ba.create_from(new, f"{study.name} once more", place, read={"intercept": True})
         assert again.encoding.columns[0] == new.encoding.columns[0]
+
+
+def test_counts_are_told_in_the_words_of_whoever_counted(call):
+    write("ad,size\na1,1\na2,2\n", "ads.csv")
+    fine(call("create-study", "ads", "--arms", "ads.csv", "--id", "ad", "--budget", 40, "--batch", 20, "--seed", 1))
+    fine(call("ask", "--by", "arm", "-o", "day1.csv"))
+    said = fine(call("tell", write("ad;Clicks;Views\na1;1;10\na2;2;10\n", "monday.csv")))
+    assert "column 'Clicks' is taken for 'successes'; column 'Views' is taken for 'trials'" in said
+    assert "by arm: 20 answer trials that were out" in said
+    fine(call("ask", "--by", "arm", "-o", "day2.csv"))
+    several = write("ad,clicks,sales,views\na1,1,0,10\na2,2,0,10\n", "tuesday.csv")
+    assert "successes may be 'clicks' or 'sales'; --column successes=COLUMN says" in refused(call("tell", several))
+    assert "20 new" in fine(call("tell", several, "--column", "successes=clicks"))
+    wrong = refused(call("tell", several, "--column", "clicks=successes"), code=2)
+    assert "NAME=COLUMN is expected, each NAME once, of trial, arm, well" in wrong

@@ -3,8 +3,8 @@
 import hashlib
 import shlex
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from reprlib import repr as shorten
 from typing import Any
 
@@ -13,6 +13,7 @@ from bestarm.study import contents, results
 from bestarm.study.batches import batch_bytes, spreadsheet_note, write_batch
 from bestarm.study.beyond import Pending
 from bestarm.study.candidates import id_column
+from bestarm.study.columns import Columns
 from bestarm.study.contents import Content
 from bestarm.study.corrections import label, outliers
 from bestarm.study.counts import Sums
@@ -75,7 +76,8 @@ class Way:
     name and what it said: where that has changed, `correct` replaces it, `cumulative` adds what is new, and `as_` gives
     the file another name. `readings="mean"` takes the mean where rows are of the same trial or `key`, the column that
     names what has no trial. `extras="spend"` takes results beyond the trials that are out from the budget. `plate` is
-    that of the wells in the file, where no column says so.
+    that of the wells in the file, where no column says so. `columns` says what the file calls ours, by our names:
+    {"successes": "clicks", "trials": "views"}.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Way:
     key: str | None = None
     extras: str = "free"
     plate: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
     why: str = ""
 
     def __post_init__(self) -> None:
@@ -133,8 +136,13 @@ def import_file(study: Study, data: bytes, name: str, *, source: str = "import",
 
 
 def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
-    rows, found = read_rows(data, way.name, way.key, id_column(study.state))
+    rows, found = read_rows(data, way.name, _columns(study.state, given=way.columns, key=way.key))
     return _taken(study, rows, found, hashlib.sha256(data).hexdigest()[:16], way, source)
+
+
+def _columns(state: StudyState, **how: Any) -> Columns:
+    table = state.first["arms"].get("table")
+    return Columns(ids=id_column(state), own=table if isinstance(table, dict) else (), arms=state.places, **how)
 
 
 def tell_frame(study: Study, frame: Any, source: str | None = None, correct: bool = False, why: str = "") -> Received:
@@ -144,7 +152,7 @@ def tell_frame(study: Study, frame: Any, source: str | None = None, correct: boo
     except ArmsError as error:
         what = "a batch, a trial, a trial id, a mapping from ids to values, a data frame or a list of dicts"
         raise InputError(f"{what} is expected; given {shorten(frame)} ({error})") from error
-    rows, found = rows_of(grid, ids=id_column(study.state))
+    rows, found = rows_of(grid, _columns(study.state, way="rename the column that is meant, {0!r}"))
     digest = hashlib.sha256(repr((grid.header, grid.columns)).encode(errors="surrogatepass")).hexdigest()[:16]
     way = Way("the frame", correct=correct, as_=f"frame {digest}", why=why)
     return _taken(study, rows, found, digest, way, source or "a frame")
