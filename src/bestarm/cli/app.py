@@ -90,10 +90,11 @@ def as_typed(message: str) -> str:
 
 
 class Lines(logging.Handler):
-    """What the log says, as lines on stderr."""
+    """What the log says, as lines on stderr; what was found in a table the commands say themselves."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        progress.write(record.getMessage())
+        if not hasattr(record, "note"):
+            progress.write(record.getMessage())
 
 
 @contextmanager

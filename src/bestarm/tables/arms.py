@@ -1,5 +1,6 @@
 """A table of candidates: read, checked, and encoded as features `(K, d)`."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,11 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from bestarm.errors import ArmsError, InputError, UnknownNameError
 from bestarm.numbers import LARGEST_VALUE, counted
-from bestarm.tables.cells import MISSING
+from bestarm.tables.cells import MISSING, Guess
 from bestarm.tables.encoding import Column, Encoding
 from bestarm.tables.files import read_file
 from bestarm.tables.grid import Given, by_factor, is_number
 from bestarm.tables.sheet import Floats, Numbers, Sheet, as_text, chosen, known, together, unique
+
+log = logging.getLogger("bestarm")
 
 Names: TypeAlias = Iterable[str] | None
 MOST_ALONE = 1000  # arms without features, which have as many features as there are arms
@@ -85,7 +88,8 @@ class Arms:
 
         `id` is a column, or an index of pandas that names the rows, called "index" where it has no name. Blank features
         are refused, filled with the `mean` of the others, or a `category` of their own; `na` are more texts that mean
-        blank. Of the columns `logs` logarithms are taken.
+        blank. Of the columns `logs` logarithms are taken. What was found goes to `notes`, and to the logger `bestarm`:
+        what had to be guessed as a warning, the rest at INFO.
         """
         texts = [categorical] if isinstance(categorical, str) else [*categorical]
         sheet = frame if isinstance(frame, Sheet) else Sheet.of(frame, id).plain({id, *texts}, na)
@@ -108,6 +112,8 @@ class Arms:
         encoding = Encoding(tuple(kept), intercept)
         ids = tuple(map(str, range(1, count + 1))) if id is None else tuple(sheet.columns[id])
         costs = None if cost is None else sheet.numbers(cost, "or leave cost= out")
+        for note in notes:
+            log.log(logging.WARNING if isinstance(note, Guess) else logging.INFO, note, extra={"note": True})
         return cls(ids, matrix, encoding.names, encoding, costs, tuple(notes), sheet.columns)
 
     @classmethod

@@ -29,6 +29,12 @@ UNIT = re.compile(r"[\[(]?[^\d\s\[\]()][^\[\]()]{0,19}[\])]?|1/\w{1,9}|[\[(][^\[
 BARE = frozenset({"", "-", "[-]", "(-)", "unit", "units", "einheit", "einheiten"})  # beside units, over texts
 
 
+class Guess(str):
+    """A note on what a file does not say, so that it was guessed and may be wrong."""
+
+    __slots__ = ()
+
+
 def there(cells: Iterable[str], most: int | None = None) -> list[str]:
     """Return the cells that hold something, in a column of numbers; the first of them where `most` are wanted."""
     return [*islice((cell for cell in cells if cell.lower() not in MISSING), most)]

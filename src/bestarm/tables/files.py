@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from bestarm.errors import ArmsError
-from bestarm.tables.cells import plain_columns, units
+from bestarm.tables.cells import Guess, plain_columns, units
 from bestarm.tables.sheet import Numbers, Sheet, as_number, unique
 from bestarm.tables.text import records
 
@@ -59,7 +59,7 @@ class Grid:
         measured = units([*columns.values()]) if len(rows) > 1 else None
         if measured is not None:
             shown = ", ".join(f"{header[at]} in {unit}" for at, unit in zip(columns, measured, strict=True) if unit)
-            said.append(f"{each} {lines[0]} of {source} is taken for a row of units: {shown}")
+            said.append(Guess(f"{each} {lines[0]} of {source} is taken for a row of units: {shown}"))
             lines, columns = lines[1:], {at: cells[1:] for at, cells in columns.items()}
         return cls(source, [header[at] for at in columns], [*columns.values()], lines, each, tuple(said), mark)
 
