@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -108,6 +107,8 @@ class Answer:
         return f"Answer({self.arm}: {number(self.corrected)} [{low}, {high}], {chance}{second}{wary})"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(cell)}</td></tr>"
             for key, cell in wording.facts(self.row()).items()

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from reprlib import repr as shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from bestarm.study.rounds import as_ranges
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record, Storage
 from bestarm.study.trials import Batch, Trial, id_of
-from bestarm.tables.arms import Arms
-from bestarm.tables.encoding import Encoding
+
+if TYPE_CHECKING:
+    from bestarm.tables.arms import Arms
+    from bestarm.tables.encoding import Encoding
 
 Make = Callable[[StudyState], Sequence[Record]]
 
@@ -76,8 +78,10 @@ class Study:
         return tuple(state.ids[:] if state.rows is not None else (state.ids[arm] for arm in state.in_race))
 
     @property
-    def encoding(self) -> Encoding:
+    def encoding(self) -> "Encoding":
         """How a row of the table of arms became features."""
+        from bestarm.tables.encoding import Encoding
+
         return Encoding.from_dict(self.sync().first["arms"]["encoding"])
 
     def ask(
@@ -244,11 +248,13 @@ class Study:
         """Take an arm out of the race; the policy starts anew on the others with what is left of the budget."""
         self._change(lambda state: corrections.withdraw(state, arm), why, source)
 
-    def add_arms(self, arms: Arms, *, why: str = "", source: str | None = None) -> None:
+    def add_arms(self, arms: "Arms", *, why: str = "", source: str | None = None) -> None:
         """Put more arms into the race; the policy starts anew on all with what is left of the budget.
 
         Rows of the same table become features by `study.encoding.apply(rows)`, then `Arms.from_arrays`.
         """
+        from bestarm.tables.arms import Arms
+
         if not isinstance(arms, Arms):
             raise InputError(f"Arms are expected, as Arms.from_arrays gives them; given {type(arms).__name__}")
         self._change(lambda state: corrections.add_arms(state, arms), why, source)
