@@ -61,12 +61,12 @@ class Log:
             return found[what]
 
     def _take(self, new: Sequence[Record]) -> None:
-        first = not self.state.records
-        begins_old = isinstance(new[0], dict) and new[0].get("version") == 1
-        if begins_old if first else self.state.version < VERSION:
-            self._read_old(new if first else self.storage.read(self.name), warned=not first)
+        first = None if self.state.records else new[0]
+        begins_old = isinstance(first, dict) and first.get("version") == 1
+        if self.state.version < VERSION if first is None else begins_old:
+            self._read_old(self.storage.read(self.name) if first is None else new, warned=first is None)
         else:
-            fold.apply(self.state, new)
+            fold.apply(self.state, new, first)
         self.state.name = self.name
 
     def _read_old(self, whole: Sequence[Record], warned: bool) -> None:
