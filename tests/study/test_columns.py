@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from bestarm import create_study
-from bestarm.errors import BestArmWarning, InputError
+from bestarm.errors import InputError
 from bestarm.study.columns import Columns
 from bestarm.study.files import tell_file
 from bestarm.study.sheets import read_rows
@@ -30,6 +30,7 @@ def ads(**settings):
         ("ad,avg,n", {"mean": "avg"}),
         ("ad,score", {"reward": "score"}),
         ("trial,Value", {"reward": "Value"}),
+        ("trial,arm,size,OD600", {"reward": "OD600"}),  # size is the arms' own
         ("prompt,reward", {"arm": "prompt"}),
         ("prompt,passed,total", {"arm": "prompt", "successes": "passed", "trials": "total"}),
         ("ad,successes,trials", {}),
@@ -55,11 +56,12 @@ def test_what_people_call_columns_is_understood_and_said(header, taken):
         ("ad,clicks,views,score", "--column reward=COLUMN says"),
         ("ad,absorbance", "found 'ad, absorbance'; --column reward=COLUMN"),
         ("ad,size", "found 'ad, size'"),
+        ("trial,OD600,OD405", "reward may be 'OD600' or 'OD405'; --column reward=COLUMN says"),
         ("picture,reward", "found 'picture, reward'; --column arm=COLUMN"),
     ],
 )
 def test_what_may_mean_several_things_is_refused_with_the_option(header, says):
-    first = "a2" if header.startswith("ad") else "face"
+    first = "a2" if header.startswith("ad") else "T0001" if header.startswith("trial") else "face"
     line = ",".join([first, *["3"] * header.count(",")])
     with pytest.raises(InputError) as refusal:
         read_rows(f"{header}\n{line}\n".encode(), "x.csv", KNOWN)
@@ -95,12 +97,13 @@ def test_a_cell_that_is_no_number_is_named_by_the_file_s_own_column():
         tell_file(study, b"ad,OD600\na1,<1\n", "c.csv", columns={"reward": "od600"})
 
 
-def test_daily_counts_of_a_frame_are_told_as_they_are():
+def test_daily_counts_of_a_frame_are_told_as_they_are(caplog):
     study = ads(model="logistic")
     study.ask()
     days = pd.DataFrame({"ad": ["a1", "a2", "a1"], "clicks": [1, 2, 0], "views": [5, 10, 5]})
-    with pytest.warns(BestArmWarning, match="column 'clicks' is taken for 'successes'"):
+    with caplog.at_level("INFO", "bestarm"):
         assert study.tell(days) == 20
+    assert "column 'clicks' is taken for 'successes'; column 'views' is taken for 'trials'" in caplog.messages
     assert (study.state.counts, study.state.sums) == ([10, 10, 0], [1, 2, 0])
     with pytest.raises(InputError, match="rename the column that is meant, 'reward'"):
         study.tell(pd.DataFrame({"ad": ["a1"], "rate": [0.5]}))

@@ -142,7 +142,20 @@ class ClearCommand(click.Command):
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with said():  # --help is printed here
-            return super().make_context(*args, **more)
+            try:
+                return super().make_context(*args, **more)
+            except click.UsageError as error:
+                way = self._way_out(error)
+                raise click.UsageError(f"{error.message} {way}", error.ctx) if way else error from error
+
+    def _way_out(self, error: click.UsageError) -> str:
+        """Return what to type instead, for what is often typed; "" for anything else."""
+        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+            alone = [one.make_metavar(error.ctx) for one in self.params if isinstance(one, click.Argument)]
+            wanted = [one for one in alone if one.strip("[]").lower() == error.option_name.lstrip("-")]
+            return f"It is written alone: bestarm {self.name} {wanted[0]}" if wanted else ""
+        quoted = "extra argument" in error.message and "{" in error.message
+        return "Quotes keep a command together: --pull './measure {id}'" if quoted else ""
 
     def invoke(self, ctx: click.Context) -> Any:
         with said(), heard():
@@ -175,7 +188,11 @@ class Group(click.Group):
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with said():
-            return super().make_context(*args, **more)
+            try:
+                return super().make_context(*args, **more)
+            except click.NoSuchOption as error:
+                way = "Options of a command go behind it: bestarm best -s NAME"
+                raise click.UsageError(f"{error.message} {way}", error.ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, some in COMMANDS.items():

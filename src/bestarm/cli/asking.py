@@ -186,7 +186,7 @@ def _take(study: Study, take: Callable[..., Received], path: str, style: str, ho
             n = len(error.differences)
             differ = f"{counted(n, 'result')} differ{'s' if n == 1 else ''}"
             raise click.ClickException(f"{first} {differ}\n{way}") from error
-    say(*got.notes)
+    say(*got.found, *got.notes)
     say(
         f"{got.new} new, {got.known} known already, {got.corrected} corrected, {got.blank} blank, {got.failed} failed"
     )  # fmt: skip

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bestarm.errors import InputError
+from bestarm.tables.cells import like_number, there
 from bestarm.tables.files import Grid
 
 WHERE = ("trial", "arm", "well")  # one of them says what a row is of
@@ -49,12 +50,11 @@ class Columns:
             header[at] = ours
         taken = (f"column {grid.header[at]!r} is taken for {ours!r}" for ours, at in found.items())
         notes = ["; ".join(taken)] if found else []
-        there = {*header}
-        if whole(there):
+        if whole({*header}):
             return header, notes
         ways = "'well' and 'reward', 'arm', 'successes' and 'trials', or 'arm', 'mean', 'sd' and 'n'"
         said = f"columns 'trial' (or 'arm') and 'reward' are expected, or {ways}; found {', '.join(grid.header)[:80]!r}"
-        missing = next((ours for ours, _ in doubts), "reward" if {*WHERE} & there else "arm")
+        missing = next((ours for ours, _ in doubts), "reward" if {*WHERE} & {*header} else "arm")
         seen = [f"; {ours} may be {' or '.join(map(repr, names))}" for ours, names in doubts[:2]]
         raise InputError(f"{grid.source}, {grid.each} 1: {said}{''.join(seen)}; {self.way.format(missing)}")
 
@@ -82,8 +82,12 @@ class Columns:
 
         def named(ours: str) -> list[int]:
             names = TIMES if ours in TIMES else (ours,)
-            there = [at for at, cell in enumerate(header) if cell in names]
-            return there or [at for at, cell in enumerate(header) if cell in SAID[ours].split() and cell not in aside]
+            own = [at for at, cell in enumerate(header) if cell in names]
+            called = [at for at, cell in enumerate(header) if cell in SAID[ours].split() and cell not in aside]
+            if ours == "reward" and not own + called and {"trial", "well"} & {*header}:  # a reader's file
+                taken = {*NAMES, "id", *aside}
+                return [at for at, cell in enumerate(header) if cell not in taken and _of_numbers(grid.columns[at])]
+            return own or called
 
         found: dict[str, list[int]] = {}
         if not {*WHERE} & {*header}:
@@ -99,10 +103,15 @@ class Columns:
         return ({}, doubts) if doubts or len(ways) > 1 else (sure, [])
 
 
-def whole(there: Collection[str]) -> bool:
+def whole(names: Collection[str]) -> bool:
     """Return whether columns say what each row is of, and what came out."""
-    summed = "arm" in there and bool({"successes", "mean"} & {*there} and {*TIMES} & {*there})
-    return summed or ("reward" in there and bool({*WHERE} & {*there}))
+    summed = "arm" in names and bool({"successes", "mean"} & {*names} and {*TIMES} & {*names})
+    return summed or ("reward" in names and bool({*WHERE} & {*names}))
+
+
+def _of_numbers(cells: Sequence[str]) -> bool:
+    some = there(cells)
+    return bool(some) and 2 * sum(map(like_number, some)) > len(some)
 
 
 def _all_in(cells: Sequence[str], arms: Container[str]) -> bool:

@@ -46,7 +46,7 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Received:
-    """What a file brought, in results; `notes` are what its owner should look at."""
+    """What a file brought, in results; `found` is how it was read, `notes` what its owner should look at."""
 
     new: int
     known: int
@@ -57,6 +57,7 @@ class Received:
     answered: int = 0  # trials that were out, by results that name only their arm
     beyond: int = 0  # such results that are more than trials were out
     cost: float = 0.0  # of these, where the budget pays for them
+    found: tuple[str, ...] = ()
 
 
 class Contradiction(InputError):
@@ -169,10 +170,10 @@ def _taken(study: Study, rows: Sequence[Row], found: Sequence[str], old: str, wa
     parcel, entries = made[0], made[0].entries
     known = entries.count - new - parcel.amended
     failed = sum(record["kind"] == "fail" for record in parcel.records)
-    notes = (*found, *entries.notes, *_notes(study.state, parcel, way))
+    notes = (*entries.notes, *_notes(study.state, parcel, way))
     out = parcel.pending
-    beyond = () if way.imported else (out.answered, out.beyond, out.cost)
-    return Received(new, max(0, known), entries.blank, failed, parcel.corrected, notes, *beyond)
+    beyond = (0, 0, 0.0) if way.imported else (out.answered, out.beyond, out.cost)
+    return Received(new, max(0, known), entries.blank, failed, parcel.corrected, notes, *beyond, tuple(found))
 
 
 def _parcel(state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parcel:

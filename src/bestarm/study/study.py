@@ -158,11 +158,13 @@ class Study:
 
     def _tell_frame(self, frame: Any, values: Any, source: str | None, correct: bool, why: str) -> int:
         from bestarm.study.files import tell_frame
+        from bestarm.tables.cells import logged
 
         if values is not None:
             what = "a batch, a trial, a trial id or a mapping from ids to values is expected"
             raise InputError(f"{what}, or a frame alone, with a column 'reward'; given {shorten(frame)} and values")
         got = tell_frame(self, frame, _text(source), correct, why)
+        logged(got.found)
         for note in got.notes:
             warnings.warn(note, BestArmWarning, stacklevel=3)
         return got.new

@@ -50,6 +50,8 @@ class Grid:
         rows = [[*cells[: len(header)], *[""] * (len(header) - len(cells))] for _, cells in some[1:]]
         columns = dict(enumerate(map(list, zip(*rows, strict=True)))) if rows else {j: [] for j in range(len(header))}
         said, lines = list(notes), [line for line, _ in some[1:]]
+        if len(header) == 1 and " " in header[0] and rows:  # a list of texts, perhaps, whose first stands there
+            said.append(Guess(f"{each} {some[0][0]} of {source}, {header[0]!r}, is taken for the name of the column"))
         for at, name in enumerate(header):
             counted = name in ("", "Unnamed: 0") and at == 0 and columns[at] == [*map(str, range(len(rows)))]
             if counted and len(header) > 1 and rows:
