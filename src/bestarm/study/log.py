@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from warnings import warn
 
 from bestarm.errors import BestArmWarning, StorageError
-from bestarm.study import fold, version1
+from bestarm.study import fold
 from bestarm.study.results import names_of
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage
@@ -70,6 +70,8 @@ class Log:
         self.state.name = self.name
 
     def _read_old(self, whole: Sequence[Record], warned: bool) -> None:
+        from bestarm.study import version1
+
         fresh = StudyState(**self.given)
         self.questions = version1.apply(fresh, whole)
         self.state = fresh
@@ -86,6 +88,8 @@ class Log:
         whole = self.storage.read(self.name)
         state = StudyState(**self.given)
         if whole and whole[0].get("version") == 1:
+            from bestarm.study import version1
+
             yield from version1.replay(state, whole)
             return
         for record in whole:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bestarm.errors import BestArmError, BestArmWarning, InputError
 from bestarm.numbers import counted, real, whole
-from bestarm.study import asking, corrections, results, table
+from bestarm.study import asking, corrections, results
 from bestarm.study.beyond import Pending
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.log import Log
@@ -336,11 +336,15 @@ class Study:
 
     def trials(self) -> list[dict[str, Any]]:
         """Return a row for every trial and extra result: what came of it, when, by whom, and what was corrected."""
+        from bestarm.study import table
+
         with self.log.lock:
             return table.rows(self.sync())
 
     def trials_frame(self, backend: Any = "pandas") -> Any:
         """Return `trials` as a data frame of the library named, times as dates in UTC, ids as text."""
+        from bestarm.study import table
+
         return table.frame(self.trials(), backend)
 
     def _hand_out(self, most: int | None, more: Record, source: str | None = None) -> Sequence[int] | None:
