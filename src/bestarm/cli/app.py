@@ -145,8 +145,9 @@ class ClearCommand(click.Command):
             try:
                 return super().make_context(*args, **more)
             except click.UsageError as error:
-                way = self._way_out(error)
-                raise click.UsageError(f"{error.message} {way}", error.ctx) if way else error from error
+                if way := self._way_out(error):
+                    raise click.UsageError(f"{error.message.rstrip('.')}. {way}", error.ctx) from error
+                raise
 
     def _way_out(self, error: click.UsageError) -> str:
         """Return what to type instead, for what is often typed; "" for anything else."""
@@ -192,7 +193,7 @@ class Group(click.Group):
                 return super().make_context(*args, **more)
             except click.NoSuchOption as error:
                 way = "Options of a command go behind it: bestarm best -s NAME"
-                raise click.UsageError(f"{error.message} {way}", error.ctx) from error
+                raise click.UsageError(f"{error.message.rstrip('.')}. {way}", error.ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, some in COMMANDS.items():

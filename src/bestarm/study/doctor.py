@@ -109,10 +109,10 @@ def set_aside(state: StudyState) -> Iterator[str]:
 def _ago(minutes: float) -> str:
     """Return how long something is ago, in the largest unit of which there are two.
 
-    >>> _ago(3.2), _ago(119), _ago(180), _ago(4320)
-    ('3 minutes', '119 minutes', '3 hours', '3 days')
+    >>> _ago(0.2), _ago(119), _ago(180), _ago(4320)
+    ('a moment', '119 minutes', '3 hours', '3 days')
     """
     for unit, size in (("days", 1440), ("hours", 60)):
         if minutes >= 2 * size:
             return f"{minutes / size:.0f} {unit}"
-    return f"{minutes:.0f} minutes"
+    return f"{minutes:.0f} minutes" if minutes >= 2 else "a moment"
