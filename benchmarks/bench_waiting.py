@@ -9,7 +9,12 @@ from statistics import median
 from benchmarks.against import SIZES, WAITING
 
 STUDY = ["--study-name", "s", "--storage", "log.jsonl"]
-COMMANDS = {"--version": ["--version"], "best": ["best", *STUDY], "report": ["report", *STUDY, "-o", "report.html"]}
+COMMANDS = {
+    "--version": ["--version"],
+    "--help": ["--help"],
+    "best": ["best", *STUDY],
+    "report": ["report", *STUDY, "-o", "report.html"],
+}
 
 
 def main(quick: bool = False) -> None:

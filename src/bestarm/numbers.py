@@ -7,7 +7,7 @@ one number.
 """
 
 import math
-from decimal import Decimal
+import sys
 from numbers import Real
 from reprlib import repr as shorten
 from typing import Any
@@ -108,7 +108,8 @@ def _finite(value: Any) -> Any:
         return None
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()
-    if isinstance(value, Decimal):
+    decimal = sys.modules.get("decimal")  # where nobody has imported it there is no such number
+    if decimal is not None and isinstance(value, decimal.Decimal):
         return value if value.is_finite() and value.adjusted() < 1000 else None
     if isinstance(value, bool) or not isinstance(value, Real):
         return None

@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
-from inspect import getdoc, signature, unwrap
+from inspect import Parameter, getdoc, signature, unwrap
 from pkgutil import walk_packages
 from typing import Any
 
@@ -89,7 +89,7 @@ def from_dict(data: Any, allow: Iterable[str] = ()) -> Any:
         left_out = {"part"} | RETIRED.get(name, set())
         given = {key: from_dict(item, allow) for key, item in data.items() if key not in left_out}
         kind = _found(name, set(given), tuple(allow))
-        known = signature(kind).parameters
+        known = _parameters(kind)
         if not set(given) <= set(known):
             raise InputError(f"{name} has no setting {sorted(set(given) - set(known))}; it has {sorted(known)}")
         for key, parameter in known.items():
@@ -97,6 +97,12 @@ def from_dict(data: Any, allow: Iterable[str] = ()) -> Any:
                 raise InputError(f"{name}: {key} must be a part of bestarm; given {data[key]!r}")
         return kind(**given)
     return tuple(from_dict(item, allow) for item in data) if isinstance(data, list | tuple) else data
+
+
+@cache
+def _parameters(kind: type) -> Mapping[str, Parameter]:
+    """Return what a part is made of, looked up once: a log names dozens."""
+    return signature(kind).parameters
 
 
 def settings(part: Any) -> list[tuple[str, Any]]:

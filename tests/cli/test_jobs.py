@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import bestarm as ba
-from tests.cli.commands import fine, refused, rows
+from tests.cli.commands import fine, refused, rows, state, write
 
 BUFFERS = ["Tris", "HEPES", "Phosphat"]
 
@@ -245,3 +245,58 @@ def test_a_study_begun_from_another_fills_blanks_and_takes_logarithms_as_that_di
         assert {one.name: (one.log, one.fill) for one in new.encoding.columns} == plain
         again = ba.create_from(new, f"{study.name} once more", place, read={"intercept": True})
         assert again.encoding.columns[0] == new.encoding.columns[0]
+
+
+def test_counts_are_told_in_the_words_of_whoever_counted(call):
+    write("ad,size\na1,1\na2,2\n", "ads.csv")
+    fine(call("create-study", "ads", "--arms", "ads.csv", "--id", "ad", "--budget", 40, "--batch", 20, "--seed", 1))
+    fine(call("ask", "--by", "arm", "-o", "day1.csv"))
+    said = fine(call("tell", write("ad;Clicks;Views\na1;1;10\na2;2;10\n", "monday.csv")))
+    assert "column 'Clicks' is taken for 'successes'; column 'Views' is taken for 'trials'" in said
+    assert "by arm: 20 answer trials that were out" in said
+    fine(call("ask", "--by", "arm", "-o", "day2.csv"))
+    several = write("ad,clicks,sales,views\na1,1,0,10\na2,2,0,10\n", "tuesday.csv")
+    assert "successes may be 'clicks' or 'sales'; --column successes=COLUMN says" in refused(call("tell", several))
+    assert "20 new" in fine(call("tell", several, "--column", "successes=clicks"))
+    wrong = refused(call("tell", several, "--column", "clicks=successes"), code=2)
+    assert "NAME=COLUMN is expected, each NAME once, of trial, arm, well" in wrong
+
+
+def test_a_choice_of_prompts_is_a_file_of_one_column(call):
+    write("prompt\nAnswer briefly.\nThink step by step.\nReply in JSON.\n", "prompts.csv")
+    create = ("create-study", "p", "--arms", "prompts.csv", "--id", "prompt", "--model", "logistic")
+    said = fine(call(*create, "--budget", 60, "--batch", 30, "--seed", 1))
+    assert "there is no column but that of the ids: each arm is for itself" in said
+    fine(call("ask", "--by", "arm", "-o", "eval.csv"))
+    said = fine(call("tell", write("prompt,passed,total\nAnswer briefly.,5,10\nThink step by step.,9,10\n", "r.csv")))
+    assert "column 'passed' is taken for 'successes'; column 'total' is taken for 'trials'" in said
+    assert "Think step by step." in call("best").stdout
+    headless = write("Answer briefly.\nThink step by step.\n", "prompts.txt")
+    said = fine(call("create-study", "q", "--arms", headless, "--budget", 9, "--seed", 1))
+    assert "line 1 of prompts.txt, 'Answer briefly.', is taken for the name of the column" in said
+
+
+def test_a_reader_s_file_has_wells_and_a_column_of_its_own(call):
+    write("code,dose\n" + "".join(f"R{i},{i}\n" for i in range(4)), "recipes.csv")
+    fine(
+        call(
+            "create-study", "a", "--arms", "recipes.csv", "--id", "code", "--budget", 12, "--plate", "2x3", "--seed", 1
+        )
+    )
+    fine(call("ask", "-o", "plate1.csv"))
+    said = fine(call("tell", write("Well;Messwert;Kommentar\nA01;1,5;ok\nA02;0,25;\nB03;;?\n", "reader.csv")))
+    assert "column 'Messwert' is taken for 'reward'" in said
+    assert "decimal commas in column 'Messwert' (1,5 is 1.5)" in said
+    assert state("a").total == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "way"),
+    [
+        (["-s", "a", "ask"], "Options of a command go behind it: bestarm best -s NAME"),
+        (["bench", "--instance", "randomized"], "It is written alone: bestarm bench [INSTANCE]"),
+        (["run", "arms.csv", "--budget", 9, "--pull", "./measure", "{id}"], "Quotes keep a command together: --pull"),
+    ],
+)
+def test_what_is_often_typed_wrongly_says_the_way_out(call, typed, way):
+    assert way in refused(call(*typed), code=2)

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import bestarm.cli
 from bestarm import catalog
 from bestarm.cli import main
-from bestarm.cli.app import HOMES
+from bestarm.cli.commands import COMMANDS, HOMES
 from bestarm.study import load_study
 
 CARS = "src/bestarm/data/automobile.csv"
@@ -326,7 +326,18 @@ def test_a_column_that_numbers_the_rows_is_pointed_out(tmp_path):
 def test_every_command_is_found_by_its_name():
     for info in pkgutil.iter_modules(bestarm.cli.__path__):
         import_module(f"bestarm.cli.{info.name}")
-    assert set(main.commands) == {name for names in HOMES.values() for name in names}
+    assert set(main.commands) == {*HOMES}
+
+
+def test_the_list_of_commands_says_what_their_helps_say_and_imports_none_of_them():
+    for name, (_, about) in ((name, one) for some in COMMANDS.values() for name, one in some.items()):
+        first = " ".join((main.loaded()[name].help or "").split("\n\n")[0].split())
+        assert about == first.partition(": `")[0].partition(". ")[0].rstrip("."), name
+    code = "import sys; from bestarm.cli import main; main(['--help'], standalone_mode=False); print([*sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "numpy" not in out.splitlines()[-1]
+    assert "bestarm.cli.asking" not in out.splitlines()[-1]
+    assert all(name in out for name in HOMES)
 
 
 def test_a_version_needs_no_numbers():

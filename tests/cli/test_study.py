@@ -211,7 +211,7 @@ BAD = {
         "line 3, column 'trial': T0001 stands in line 2 already; --readings mean",
     ),
     "no header": ("T0001,1\n", "'sd' and 'n'; found 'T0001, 1'"),
-    "no reward": ("trial,value\nT0001,1\n", "columns 'trial' (or 'arm') and 'reward' are expected"),
+    "no reward": ("trial,note\nT0001,good\n", "columns 'trial' (or 'arm') and 'reward' are expected"),
     "two rewards": ("trial,reward,reward\nT0001,1,2\n", "line 1: there are 2 columns 'reward'"),
     "nothing": ("", "line 1: columns"),
     "an open quote": ('trial,reward\nT0001,"1\n', "this is not CSV"),

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from bestarm import catalog
+from bestarm import catalog, create_study
 from bestarm.answer.answer import Evidence, assess
 from bestarm.core import Tally
+from bestarm.linalg import Candidates
 from bestarm.models import laplace, many, posterior, weighed
 from bestarm.models.weighed import Weighed
 from bestarm.rewards import Rewards
@@ -110,3 +111,31 @@ def test_most_arms_are_not_drawn():
     best = np.unique(np.argmax(part.drawn(np.arange(SEVERAL), slice(None), np.random.default_rng(1)), axis=1))
     assert possible[best].all()
     assert possible.sum() < SEVERAL / 4
+
+
+@pytest.mark.parametrize("arms", [20, many.FEW + 20])
+@pytest.mark.parametrize("kind", ["numbers", "wins"])
+def test_what_the_weighed_model_fits_comes_with_its_posterior(arms, kind):
+    rng = np.random.default_rng(5)
+    features, counts = rng.standard_normal((arms, 3)), np.where(np.arange(arms) % 2, 3.0, 1.0)
+    if kind == "wins":
+        sums = rng.binomial(counts.astype(int), 0.4).astype(float)
+        known = Tally(counts, sums, sums)
+    else:
+        sums = counts * (1000 + 30 * features[:, 0] + rng.standard_normal(arms))
+        known = Tally(counts, sums, sums**2 / counts + 1)
+    found = Weighed().posterior(features, known, None, 50, 1)
+    some = np.arange(3, 9)
+    expected = Weighed().fit(Candidates.of(features), known).mean
+    np.testing.assert_allclose(found.fitted, expected, rtol=0, atol=1e-9 * np.std(expected))
+    np.testing.assert_array_equal(found.among(some).fitted, found.fitted[some])
+
+
+def test_an_answer_weighs_all_hypotheses_once(monkeypatch):
+    calls, read = [], Weighed.read
+    monkeypatch.setattr(Weighed, "read", lambda self, *given: calls.append(1) or read(self, *given))
+    study = create_study(np.random.default_rng(1).standard_normal((9, 2)), 30, seed=1)
+    study.tell(study.ask(5), [1.0, 2.0, 3.0, 1.5, 2.5])
+    calls.clear()
+    study.recommend()
+    assert len(calls) == 1

@@ -71,6 +71,7 @@ class Reading:
     budgets: list = field(default_factory=list)
     wrong: list = field(default_factory=list)
     plan: list = field(default_factory=list)  # of the current round, pull by pull
+    length: int = 0  # of it, without what failed and is asked again last
     answered: set = field(default_factory=set)  # slots of it
     slots: dict = field(default_factory=dict)  # by trial: round and slot
     round: int = -1
@@ -115,8 +116,13 @@ def _ask(reading, number, record, price):
         if reading.plan:
             reading.wrong.append(f"record {number} begins a round while another has open pulls")
         reading.plan, reading.round, reading.answered = in_turn(record["plan"]), record["round"], set()
+        reading.length = len(reading.plan)
     elif record["round"] != reading.round:
         reading.wrong.append(f"record {number} asks of round {record['round']}, which is not the current one")
+    if record.get("repeats"):
+        start, end, more = record["start"], reading.length, record["repeats"]
+        reading.plan[start:] = reading.plan[end : end + more] + reading.plan[start:end] + reading.plan[end + more :]
+        reading.length += more
     cost = 0.0
     for i in range(record["count"]):
         trial, slot = record["first"] + i, record["start"] + i

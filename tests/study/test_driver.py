@@ -145,6 +145,33 @@ def test_what_failed_joins_the_next_plate_and_no_plate_is_of_a_few_wells(policy,
     assert study.spent == 60 == study.state.total
 
 
+@pytest.mark.parametrize("settings", [{"batch": 6}, {"plate": "2x3"}])
+def test_what_failed_is_made_with_the_next_plate_of_the_same_round(settings):
+    study = create_study(FEATURES, 24, "uniform", seed=2, storage=open_storage(None), **settings)
+    plates, failed = [], []
+    while (batch := study.ask()) is not None:
+        trials = list(batch)
+        assert {*failed} <= {trial.arm for trial in trials[: len(failed)]}
+        plates.append(len(trials))
+        failed = [trial.arm for trial in trials[:2]] if len(plates) in (1, 2) else []
+        for trial in trials[: len(failed)]:
+            study.fail(trial, "dried out")
+        study.tell({trial.id: 1.0 for trial in trials[len(failed) :]})
+    assert plates == [6, 6, 6, 6, 4]
+    assert study.spent == 24 == study.state.total
+    asked = study.state.counts
+    assert asked == load_study(study.name, study.storage).state.counts
+    assert max(asked) - min(asked) <= 1  # each arm as often as planned
+
+
+def test_a_runner_makes_what_failed_at_the_end_of_the_round():
+    study = create_study(FEATURES, 12, "uniform", batch=6, seed=2, storage=open_storage(None))
+    failed = study.ask(3, runner="r").trials[0]
+    study.fail(failed, "timeout")
+    assert study.ask(runner="r").trials[0].arm != failed.arm
+    assert study.state.round.plan[-1] == study.state.arm_of(1)
+
+
 def test_before_the_policy_was_told_anything_the_results_speak():
     study = create_study(FEATURES, 40, "gse-lin-fwg", batch=4, storage=open_storage(None), seed=3)
     batch = study.ask()

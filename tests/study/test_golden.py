@@ -12,6 +12,7 @@ import pytest
 from bestarm.errors import InputError, StorageError
 from bestarm.study import Study, load_study, open_storage
 from bestarm.study.naming import locate, result_of
+from bestarm.study.salvage import salvage
 
 GOLDEN = Path(__file__).parent / "golden"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((GOLDEN / "v1" / "expected.json").read_text())
@@ -150,6 +151,23 @@ def test_what_counts_say_and_where_plates_have_their_trials_is_read(tmp_path: Pa
     assert (state.plate, state.options["plate"]) == (2, [2, 3])
     assert state.files["clicks.csv"].ids == (1, 2)
     assert state.heard == {1: [1, "file:clicks.csv:c:1", "more-1"]}
+
+
+def test_repeats_that_a_plate_took_along_come_before_the_rest_of_the_plan(tmp_path: Path) -> None:
+    study = newest("repeats", tmp_path)
+    state = study.state
+    assert "".join(state.ids[state.arm_of(trial)] for trial in range(1, 14)) == "abcabc" + "cab" + "bcab"
+    assert (state.counts, state.sums, state.used) == ([2.0, 2.0, 1.0], [2.5, 0.75, 2.0], 11.0)
+    assert state.open_trials() == [4, 6, 9, 11, 12, 13]
+    assert [trial.arm for trial in study.ask()] == list("cabcaa")  # the rest of the plan, which nothing waits for
+    assert study.ask().trials[0].arm == "a"
+    assert len(study.ask()) == 0
+    # somebody's log is damaged in between: what is told says which arm it was
+    new = tmp_path / "new.jsonl"
+    lines = (tmp_path / "repeats.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "repeats.jsonl").write_text("".join(lines[:2] + lines[3:]))
+    assert any("record 2" in said for said in salvage("repeats", tmp_path / "repeats.jsonl", new))
+    assert load_study("repeats", new).state.sums == state.sums
 
 
 def test_every_kind_is_in_the_golden_log_of_version_2() -> None:

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from bestarm.errors import InputError
+from bestarm.study.columns import Columns
 from bestarm.study.corrections import moment
 from bestarm.study.sheets import changed_by_spreadsheets, number, plain, read_rows, timed
 from bestarm.tables.text import LONGEST
@@ -71,12 +72,12 @@ def test_a_file_without_ends_of_lines_is_refused_before_it_is_read(letter):
 
 def test_a_key_is_a_column_that_names_rows():
     data = b"Sample,arm,reward,id\ns1,a,1,9\n"
-    assert read_rows(data, "x.csv", key="sample ")[0][0].id == "s1"
+    assert read_rows(data, "x.csv", Columns(key="sample "))[0][0].id == "s1"
     assert read_rows(data, "x.csv")[0][0].id == "9"
     with pytest.raises(InputError, match="there is no column 'code'; there are sample, arm, reward, id"):
-        read_rows(data, "x.csv", key="code")
+        read_rows(data, "x.csv", Columns(key="code"))
     with pytest.raises(InputError, match="'Arm' is no key"):
-        read_rows(data, "x.csv", key="Arm")
+        read_rows(data, "x.csv", Columns(key="Arm"))
 
 
 @pytest.mark.parametrize(

@@ -281,3 +281,44 @@ def test_the_index_that_pandas_writes_is_left_out() -> None:
 
 def test_the_day_comes_first_or_last_in_any_pattern() -> None:
     assert all(pattern.groupindex.keys() == {"y", "m", "d"} for pattern in DATES.values())
+
+
+def test_a_formula_that_no_program_has_computed_is_refused_by_its_cell(tmp_path):
+    book = openpyxl.Workbook()
+    for row in [["code", "dose", "twice"], ["a", 1, "=B2*2"], ["b", 2, "=B3*2"]]:
+        book.active.append(row)
+    book.save(path := tmp_path / "x.xlsx")
+    with pytest.raises(ArmsError) as refusal:
+        Arms.from_file(path, id="code")
+    said = str(refusal.value)
+    assert "x.xlsx, cell C2: the formula =B2*2, like 1 more, was never computed: open the workbook" in said
+    assert "save it, or type values" in said
+
+
+def test_a_formula_that_was_computed_reads_as_its_value(tmp_path):
+    book = openpyxl.Workbook()
+    for row in [["code", "dose", "note"], ["a", 1, "x"], ["b", "=B2*2", '=IF(B2>0,"",1)'], ["c", 5, "y"]]:
+        book.active.append(row)
+    book.save(tmp_path / "x.xlsx")
+    with zipfile.ZipFile(tmp_path / "x.xlsx") as old, zipfile.ZipFile(tmp_path / "y.xlsx", "w") as new:
+        for name in old.namelist():
+            text = old.read(name).decode()
+            text = text.replace("<f>B2*2</f><v></v>", "<f>B2*2</f><v>2</v>").replace(
+                "<f>B2*2</f><v />", "<f>B2*2</f><v>2</v>"
+            )
+            new.writestr(name, text.replace('<c r="C3">', '<c r="C3" t="str">'))  # as spreadsheets write no text
+    arms = Arms.from_file(tmp_path / "y.xlsx", id="code", exclude=["note"])
+    assert arms.features[:, 0].tolist() == [1.0, 2.0, 5.0]
+    assert arms.table["note"] == ["x", "", "y"]
+
+
+def test_what_was_found_is_logged_and_what_was_guessed_is_a_warning(tmp_path, caplog):
+    (tmp_path / "x.csv").write_bytes("code;dose;day\n;mM;\nä;1,5;1.3.2026\nö;2,5;5.3.2026\n".encode("latin-1"))
+    with caplog.at_level("INFO", "bestarm"):
+        arms = Arms.from_file(tmp_path / "x.csv", id="code")
+    levels = {record.getMessage(): record.levelname for record in caplog.records}
+    assert {*levels} == {*arms.notes}
+    guessed = [said for said, level in levels.items() if level == "WARNING"]
+    assert len(guessed) == 2
+    assert any("Windows-1252" in said for said in guessed)
+    assert any("row of units" in said for said in guessed)

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,7 @@ ROOM = 40_000_000  # draws times arms that are held at once
 BEYOND = (ArithmeticError, np.linalg.LinAlgError, ValueError)  # what a model raises at numbers it cannot use
 
 
-@dataclass(frozen=True)
-class ArmEstimate:
+class ArmEstimate(NamedTuple):
     """One arm in the units of the rewards: what the model makes of all data, what is left after shrinking, its chance.
 
     `low` and `high` bound the mean with probability 95 %, also for an arm that was picked because it looked best.
@@ -108,6 +106,8 @@ class Answer:
         return f"Answer({self.arm}: {number(self.corrected)} [{low}, {high}], {chance}{second}{wary})"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(cell)}</td></tr>"
             for key, cell in wording.facts(self.row()).items()
@@ -250,7 +250,9 @@ def _estimates(evidence: Evidence, belief: Believed) -> list[ArmEstimate]:
     """Return the estimates of the arms in the race, in their own order, turned to the person's direction."""
     natural, present, model = evidence.rewards.natural, np.flatnonzero(evidence.present), evidence.rewards.model
     model = model if model.structured else Means()
-    value = fitted(model, evidence.features, evidence.known)[present]
+    value = belief.fitted
+    if value is None or not np.isfinite(value).all():
+        value = fitted(model, evidence.features, evidence.known)[present]
     ends = natural(belief.ends)
     columns = (
         np.asarray(evidence.known.counts)[present],

@@ -18,6 +18,7 @@ import click
 
 from bestarm import progress
 from bestarm.answer import wording
+from bestarm.cli.commands import COMMANDS, HOMES
 from bestarm.errors import BestArmError, PullError
 from bestarm.version import __version__
 
@@ -90,10 +91,11 @@ def as_typed(message: str) -> str:
 
 
 class Lines(logging.Handler):
-    """What the log says, as lines on stderr."""
+    """What the log says, as lines on stderr; what was found in a table the commands say themselves."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        progress.write(record.getMessage())
+        if not hasattr(record, "note"):
+            progress.write(record.getMessage())
 
 
 @contextmanager
@@ -140,36 +142,25 @@ class ClearCommand(click.Command):
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with said():  # --help is printed here
-            return super().make_context(*args, **more)
+            try:
+                return super().make_context(*args, **more)
+            except click.UsageError as error:
+                if way := self._way_out(error):
+                    raise click.UsageError(f"{error.message.rstrip('.')}. {way}", error.ctx) from error
+                raise
+
+    def _way_out(self, error: click.UsageError) -> str:
+        """Return what to type instead, for what is often typed; "" for anything else."""
+        if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+            alone = [one.make_metavar(error.ctx) for one in self.params if isinstance(one, click.Argument)]
+            wanted = [one for one in alone if one.strip("[]").lower() == error.option_name.lstrip("-")]
+            return f"It is written alone: bestarm {self.name} {wanted[0]}" if wanted else ""
+        quoted = "extra argument" in error.message and "{" in error.message
+        return "Quotes keep a command together: --pull './measure {id}'" if quoted else ""
 
     def invoke(self, ctx: click.Context) -> Any:
         with said(), heard():
             return super().invoke(ctx)
-
-
-SECTIONS = {
-    "One run": ("run", "plan", "design", "policies"),
-    "Studies": ("create-study", "studies", "copy-study", "delete-study", "upgrade", "doctor"),
-    "Asking and telling": ("ask", "tell", "import", "fail", "hand-back", "close-round", "run-study"),
-    "Answers": ("best", "report", "trials"),
-    "Putting right": ("amend", "exclude", "restore", "withdraw", "undo", "finish", "add-arms", "raise-budget"),
-    "This command line": ("help", "completion"),
-}
-
-
-HOMES = {
-    "answering": ("best", "report", "run-study"),
-    "asking": ("ask", "tell", "import", "fail", "hand-back", "close-round"),
-    "bench": ("bench", "instances", "reproduce"),
-    "correcting": (
-        "trials", "amend", "exclude", "restore", "withdraw", "undo", "finish", "add-arms", "raise-budget"
-    ),
-    "design": ("design",),
-    "helping": ("help", "completion"),
-    "plan": ("plan",),
-    "run": ("run", "policies"),
-    "studies": ("create-study", "studies", "copy-study", "delete-study", "upgrade", "doctor"),
-}  # fmt: skip
 
 
 class Group(click.Group):
@@ -178,13 +169,12 @@ class Group(click.Group):
     command_class = ClearCommand
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
-        for home, names in HOMES.items():
-            if cmd_name in names:
-                import_module(f"bestarm.cli.{home}")
+        if cmd_name in HOMES:
+            import_module(f"bestarm.cli.{HOMES[cmd_name]}")
         return self.commands.get(cmd_name)
 
     def list_commands(self, ctx: click.Context | None) -> list[str]:
-        return sorted({*self.commands, *(name for names in HOMES.values() for name in names)})
+        return sorted({*self.commands, *HOMES})
 
     def loaded(self) -> dict[str, click.Command]:
         """Return all commands by name."""
@@ -199,22 +189,16 @@ class Group(click.Group):
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with said():
-            return super().make_context(*args, **more)
+            try:
+                return super().make_context(*args, **more)
+            except click.NoSuchOption as error:
+                way = "Options of a command go behind it: bestarm best -s NAME"
+                raise click.UsageError(f"{error.message.rstrip('.')}. {way}", error.ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        commands = self.loaded()
-        others = tuple(sorted(set(commands) - {name for names in SECTIONS.values() for name in names}))
-        for title, names in {**SECTIONS, "Research": others}.items():
-            rows = [(name, _about(commands[name])) for name in names if name in commands]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
-
-
-def _about(command: click.Command) -> str:
-    """Return what a command does: its first sentence, without the example."""
-    first = " ".join((command.help or "").split("\n\n")[0].split())
-    return first.partition(": `")[0].partition(". ")[0].rstrip(".")
+        for title, some in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, about) for name, (_, about) in some.items()])
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

@@ -28,6 +28,7 @@ from bestarm.cli.options import (
 from bestarm.study import Batch, Study
 from bestarm.study.batches import batch_bytes, blank_columns, is_workbook, spreadsheet_note
 from bestarm.study.beyond import EXTRAS
+from bestarm.study.columns import by_name
 from bestarm.study.corrections import label
 from bestarm.study.files import Contradiction, Received, import_file, tell_file
 from bestarm.study.naming import locate
@@ -42,6 +43,14 @@ OF_RESULTS = options(
     click.option("--cumulative", is_flag=True, help="Rows by arm are all results so far: what is new counts."),
     click.option("--as", "as_", metavar="NAME", help="Another name for this file: more results of the same kind."),
     click.option("--key", metavar="COLUMN", help="Column that names the rows by arm, so that each counts once."),
+    click.option(
+        "--column",
+        "columns",
+        metavar="NAME=COLUMN",
+        multiple=True,
+        callback=lambda ctx, param, given: by_name(given, click.BadParameter),
+        help="Which column of the file is our NAME, such as --column successes=clicks --column trials=views.",
+    ),
     click.option("--source", metavar="NAME", help="Who or what measured; the file's name otherwise."),
     WHY,
 )
@@ -177,7 +186,7 @@ def _take(study: Study, take: Callable[..., Received], path: str, style: str, ho
             n = len(error.differences)
             differ = f"{counted(n, 'result')} differ{'s' if n == 1 else ''}"
             raise click.ClickException(f"{first} {differ}\n{way}") from error
-    say(*got.notes)
+    say(*got.found, *got.notes)
     say(
         f"{got.new} new, {got.known} known already, {got.corrected} corrected, {got.blank} blank, {got.failed} failed"
     )  # fmt: skip

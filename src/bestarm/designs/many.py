@@ -2,18 +2,20 @@
 
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bestarm.core import AnyArray, Random
-from bestarm.designs.active import Solution, optimal_design
 from bestarm.designs.protocols import Design, Rounding, without_dust
-from bestarm.designs.reading import Index
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.trim import trim
 from bestarm.linalg import Candidates, span_coordinates
-from bestarm.tables.memory import ArraySource
 from bestarm.tables.source import beside, to_host
+
+if TYPE_CHECKING:
+    from bestarm.designs.active import Solution
+    from bestarm.designs.reading import Index
 
 AMPLE = 10  # pulls for each row of the support from which rounding costs a tenth at most, however long the support is
 
@@ -51,6 +53,9 @@ class Sparse:
 
     def allocate(self, candidates: Candidates, pulls: int, rng: Random, targets: AnyArray | None = None) -> AnyArray:
         """Return whole numbers `(..., k)`; `targets` do not change them, since the design covers every direction."""
+        from bestarm.designs.active import optimal_design  # which few studies need, and all have in their policy
+        from bestarm.tables.memory import ArraySource
+
         x = to_host(candidates.features)
         stack = x.reshape(prod(x.shape[:-2]), *x.shape[-2:])
         times = np.zeros(stack.shape[:2], dtype=np.int64)
@@ -64,7 +69,7 @@ class Sparse:
                 mine[: pulls % len(mine)] += 1
         return beside(times.reshape(x.shape[:-1]), candidates.features)
 
-    def spread(self, found: Solution, pulls: int, rng: Random) -> tuple[Index, Index]:
+    def spread(self, found: "Solution", pulls: int, rng: Random) -> "tuple[Index, Index]":
         """Return the rows of a solution that are pulled `(m,)`, ascending, and how often, `pulls` times in all."""
         kept, shares = shortened(found, pulls)
         times = self.rounding.round(span_coordinates(found.features[kept]), shares, pulls, rng)
@@ -72,7 +77,7 @@ class Sparse:
         return found.rows[kept][some], np.asarray(times[some], dtype=np.int64)
 
 
-def shortened(found: Solution, pulls: int) -> tuple[Index, AnyArray]:
+def shortened(found: "Solution", pulls: int) -> "tuple[Index, AnyArray]":
     """Return positions `(m,)` in the support of a solution and their shares of the pulls, sum one.
 
     Weights on their way to zero are dropped. Where the pulls are few for so long a support, it is brought to r(r + 1)/2

@@ -47,6 +47,11 @@ class Believed(Protocol):
         ...
 
     @property
+    def fitted(self) -> Array | None:
+        """The means the model fits `(K,)`, where they came along; None where `Model.fit` gives them."""
+        ...
+
+    @property
     def chances(self) -> Array:
         """The probability of being best, by arm; ties, such as of arms with the same features, are shared."""
         ...
@@ -86,7 +91,7 @@ def tie(top: Array, scale: float) -> Array:
 
 def below(x: Array) -> Array:
     """Return the share of normal numbers below x, to three digits."""
-    return (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))) / 2
+    return (1 + np.tanh(0.7978845608 * (x + 0.044715 * x * x * x))) / 2
 
 
 @dataclass(frozen=True)
@@ -166,10 +171,11 @@ class ManyArms:
     exact: Array | None = None  # expected means, where they are known without draws
     value: Callable[[Array], Array] | None = None
     words: str = ""
+    fitted: Array | None = None
 
     def among(self, arms: Array) -> "ManyArms":
-        exact = None if self.exact is None else self.exact[arms]
-        return replace(self, parts=[part.among(arms) for part in self.parts], exact=exact)
+        exact, fitted = (None if all_arms is None else all_arms[arms] for all_arms in (self.exact, self.fitted))
+        return replace(self, parts=[part.among(arms) for part in self.parts], exact=exact, fitted=fitted)
 
     def called(self, words: str) -> "ManyArms":
         return replace(self, words=words)

@@ -36,6 +36,7 @@ class DrawnPosterior:
     draws: Array
     mean: Array
     words: str = ""
+    fitted: Array | None = None
 
     @property
     def variance(self) -> Array:
@@ -79,7 +80,8 @@ class DrawnPosterior:
 
     def among(self, arms: Array) -> "DrawnPosterior":
         """Return the same for some of the arms only."""
-        return DrawnPosterior(self.draws[:, arms], self.mean[arms], self.words)
+        fitted = None if self.fitted is None else self.fitted[arms]
+        return DrawnPosterior(self.draws[:, arms], self.mean[arms], self.words, fitted)
 
     def called(self, words: str) -> "DrawnPosterior":
         """Return the same, called this in a sentence."""

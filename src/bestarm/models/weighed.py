@@ -78,13 +78,15 @@ class Weighed(Model):
             mean = mean + chance[g] * look.mean[0]
         weights = {kind.name: float(weight) for kind, weight in zip(self.kinds, mixture.kinds[0], strict=True)}
         words = explained(weights) + ("; in log odds" if odds is not None else f"; {noise_words(noise_variance)}")
+        score = self._shaped(known, mixture.means())
+        fitted = unit * score if odds is None else odds.means(score)  # as `fit`, without weighing all once more
         if not few:
             exact = unit * mean if odds is None else None
-            return ManyArms(parts, rng, exact, None if odds is None else odds.means, words)
+            return ManyArms(parts, rng, exact, None if odds is None else odds.means, words, fitted)
         if odds is not None:
             found = odds.means(found)
-            return DrawnPosterior(found, found.mean(axis=0), words)
-        return DrawnPosterior(unit * found, unit * mean, words)
+            return DrawnPosterior(found, found.mean(axis=0), words, fitted)
+        return DrawnPosterior(unit * found, unit * mean, words, fitted)
 
     def check(self, features: Array, tally: Tally, noise_variance: float | None) -> FitCheck:
         return FitCheck("nothing to check: how far the features are to be trusted was learned from the results")

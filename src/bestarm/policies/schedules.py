@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import ceil, floor, fsum
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -117,11 +116,18 @@ def stage_sizes(arms: int, eta: float) -> tuple[int, ...]:
     """
     if not eta > 1:
         raise InputError(f"eta must be greater than 1; given {eta}")
-    ratio = Fraction(repr(float(eta))) if eta != float("inf") else Fraction(max(arms, 2))
+    ratio = _fraction(eta if eta != float("inf") else max(arms, 2))
     sizes = [arms]
     while sizes[-1] > 1:
         sizes.append(min(sizes[-1] - 1, ceil(sizes[-1] / ratio)))
     return tuple(sizes)
+
+
+def _fraction(eta: float) -> Any:
+    """Return a number as the fraction that it reads as: 1.1 is 11/10."""
+    from fractions import Fraction
+
+    return Fraction(repr(float(eta)))
 
 
 def floor_sizes(arms: int, eta: float) -> tuple[int, ...]:
@@ -130,7 +136,7 @@ def floor_sizes(arms: int, eta: float) -> tuple[int, ...]:
     >>> floor_sizes(5, 2)
     (5, 2, 1)
     """
-    ratio = Fraction(repr(float(eta)))
+    ratio = _fraction(eta)
     sizes = [arms]
     while sizes[-1] > 1:
         sizes.append(max(1, min(sizes[-1] - 1, floor(sizes[-1] / ratio))))

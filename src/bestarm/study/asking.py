@@ -10,7 +10,7 @@ from bestarm.numbers import whole
 from bestarm.study import plates
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.plans import size_of
-from bestarm.study.rounds import StudyRound, spread
+from bestarm.study.rounds import spread
 from bestarm.study.state import CENT, StudyState
 from bestarm.study.storage import Record
 
@@ -42,18 +42,27 @@ def records(driver: Driver, state: StudyState, n: int | None, more: Record) -> l
         size = size_of(state, n)
         taken |= {} if size == size_of(state) else {"batch": size}
     count = min(most or length, length - start)
-    if state.round is not None and not (count := _paid(state, state.round, count)):
-        stuck = start < length and not state.open_trials()
-        return [{"kind": "close", "round": state.round.number}] if stuck else []
+    if state.round is not None:
+        repeats = state.round.waiting() if _by_the_plate(state, n, more) else 0
+        if not (count := _paid(state, state.round.coming(count, repeats))):
+            stuck = start < length and not state.open_trials()
+            return [{"kind": "close", "round": state.round.number}] if stuck else []
+        taken |= {"repeats": min(repeats, count)} if repeats else {}
     wells = {"wells": more["wells"][:count]} if "wells" in more else {}
     if plate and not wells and "runner" not in more:
         wells = {"wells": plates.drawn(state, count), "plate": state.plate + 1}
     return [{**taken, "start": start, "first": state.handed + 1, "count": count, **more, **wells}]
 
 
-def _paid(state: StudyState, now: StudyRound, count: int) -> int:
-    """Return how many of the next slots what is left pays for: a result that came late may have taken their price."""
-    prices = accumulate(state.price(arm) for arm in now.plan[now.handed : now.handed + count])
+def _by_the_plate(state: StudyState, n: int | None, more: Record) -> bool:
+    """Return whether a plate or a batch is asked for, with which what failed is made again; runners try it last."""
+    by_hand = n is None or state.options["plate"]
+    return bool(state.options["batch"] and by_hand and "runner" not in more)
+
+
+def _paid(state: StudyState, coming: Sequence[int]) -> int:
+    """Return how many of the next pulls what is left pays for: a result that came late may have taken their price."""
+    prices = accumulate(map(state.price, coming))
     return bisect_right(list(prices), state.left + (0.0 if state.cost is None else CENT * state.budget))
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import IO
 
 from bestarm.study import plates
-from bestarm.study.sheets import OURS, SUMS, TIMES, WELLS, changed_by_spreadsheets, plain
+from bestarm.study.columns import SUMS, TIMES
+from bestarm.study.sheets import OURS, WELLS, changed_by_spreadsheets, plain
 from bestarm.study.state import StudyState
 from bestarm.study.study import Study
 from bestarm.study.trials import Batch, number_of

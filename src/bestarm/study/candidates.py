@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.errors import ArmsError, InputError
+from bestarm.study.limits import whole
 from bestarm.study.state import StudyState
 from bestarm.tables.arms import Arms
 from bestarm.tables.encoding import SCALES, Column, Encoding
@@ -90,15 +91,6 @@ def _table(state: StudyState) -> Mapping[str, Sequence[str]]:
     """Return the columns of the study's table as they were written, none where it had no table."""
     table = state.first["arms"].get("table")
     return {name: cells for name, cells in (table or {}).items() if isinstance(cells, list)}
-
-
-def whole(state: StudyState) -> None:
-    """Refuse what needs all arms of a table that is read in blocks."""
-    if state.rows is not None:
-        raise InputError(
-            f"study {state.name!r} has the {state.rows.rows:,} rows of a table that is read in blocks: no arm can be "
-            "added, and no other study can be begun from it"
-        )
 
 
 def _encoding(state: StudyState) -> Encoding:

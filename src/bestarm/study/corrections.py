@@ -3,21 +3,23 @@
 import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bestarm.errors import BudgetError, InputError
 from bestarm.numbers import whole
-from bestarm.study.candidates import whole as whole_table
 from bestarm.study.limits import LARGEST
+from bestarm.study.limits import whole as whole_table
 from bestarm.study.naming import arm_index, locate, result_of
 from bestarm.study.results import naming, usable
 from bestarm.study.rounds import as_ranges, ranges
 from bestarm.study.state import Result, StudyState
 from bestarm.study.storage import Record
 from bestarm.study.trials import Trial, id_of
-from bestarm.tables.arms import Arms
+
+if TYPE_CHECKING:
+    from bestarm.tables.arms import Arms
 
 FAR = 8.0  # robust deviations from which a value is worth a look
 ENOUGH = 8  # values without which nobody can say what is far
@@ -178,7 +180,7 @@ def withdraw(state: StudyState, arm: str) -> Record | None:
     return {"kind": "arms", "withdrawn": [place]} if state.present[place] else None
 
 
-def add_arms(state: StudyState, arms: Arms) -> Record:
+def add_arms(state: StudyState, arms: "Arms") -> Record:
     """Return the record that puts more arms into the race."""
     whole_table(state)
     if arms.names != tuple(state.names):

@@ -73,9 +73,9 @@ def _standing(study: Study) -> Iterator[str]:
     out = state.open_trials()
     if out:
         asked = [one["time"] for one in study.storage.read(study.name) if one["kind"] == "ask"]
-        days = (time.time() - asked[-1]) / 86400
+        ago = _ago((time.time() - asked[-1]) / 60)
         are = "1 trial is" if len(out) == 1 else f"{len(out)} trials are"
-        yield f"{are} out, the last asked {days:.1f} days ago; `ask --pending` lists them"
+        yield f"{are} out, the last asked {ago} ago; `ask --pending` lists them"
     if state.failures:
         trials = "1 trial" if len(state.failures) == 1 else f"{len(state.failures)} trials"
         yield f"{trials} failed, the last because: {state.failures[-1]['reason']}"
@@ -104,3 +104,15 @@ def set_aside(state: StudyState) -> Iterator[str]:
     if state.finished_by_hand:
         ends = [number for number, change in state.changes.items() if change.kind == "finish"]
         yield f"it was finished by hand; `bestarm undo {max(ends)}` takes that back"
+
+
+def _ago(minutes: float) -> str:
+    """Return how long something is ago, in the largest unit of which there are two.
+
+    >>> _ago(0.2), _ago(119), _ago(180), _ago(4320)
+    ('a moment', '119 minutes', '3 hours', '3 days')
+    """
+    for unit, size in (("days", 1440), ("hours", 60)):
+        if minutes >= 2 * size:
+            return f"{minutes / size:.0f} {unit}"
+    return f"{minutes:.0f} minutes" if minutes >= 2 else "a moment"

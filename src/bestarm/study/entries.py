@@ -98,7 +98,7 @@ class Entries:
         elif row.sums:
             self._summed(row)
         elif row.measured:
-            self._measured(row, number(row.reward))
+            self._measured(row, number(row.reward, row.called("reward")))
         else:
             self.blank += 1
             if row.trial:
@@ -125,9 +125,9 @@ class Entries:
             raise InputError(f"column {column!r}: several rewards are of an arm, and have no name; leave it blank")
         cell, column = row.count
         if not cell:
-            raise InputError(f"column {column!r}: how many rewards these are is expected; found nothing")
-        known = {name: number(text, name) for name, text in row.sums.items()}
-        known["n"] = number(cell, column)
+            raise InputError(f"column {row.called(column)!r}: how many rewards these are is expected; found nothing")
+        known = {name: number(text, row.called(name)) for name, text in row.sums.items()}
+        known["n"] = number(cell, row.called(column))
         if known["n"] == known.get("successes") == 0:
             self.blank += 1
             return

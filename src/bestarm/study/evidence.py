@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bestarm import bounds
 from bestarm.answer.answer import Answer, Assessment, Evidence, assess
 from bestarm.core import policy_of
 from bestarm.errors import InputError
@@ -113,6 +112,8 @@ def bound(study: "Study", state: StudyState, found: Evidence, gap: float) -> flo
     known = gap > 0 and np.isfinite(gap) and noise is not None and noise > 0 and state.budget >= 1
     if eta is None or noise is None or not known or dimension < 1 or arms < 2:
         return None
+    from bestarm import bounds
+
     return float(bounds.gse(arms, dimension, int(state.budget), gap, noise, min(eta, arms)))
 
 

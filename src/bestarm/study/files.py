@@ -3,8 +3,8 @@
 import hashlib
 import shlex
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from reprlib import repr as shorten
 from typing import Any
 
@@ -13,6 +13,7 @@ from bestarm.study import contents, results
 from bestarm.study.batches import batch_bytes, spreadsheet_note, write_batch
 from bestarm.study.beyond import Pending
 from bestarm.study.candidates import id_column
+from bestarm.study.columns import Columns
 from bestarm.study.contents import Content
 from bestarm.study.corrections import label, outliers
 from bestarm.study.counts import Sums
@@ -45,7 +46,7 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Received:
-    """What a file brought, in results; `notes` are what its owner should look at."""
+    """What a file brought, in results; `found` is how it was read, `notes` what its owner should look at."""
 
     new: int
     known: int
@@ -56,6 +57,7 @@ class Received:
     answered: int = 0  # trials that were out, by results that name only their arm
     beyond: int = 0  # such results that are more than trials were out
     cost: float = 0.0  # of these, where the budget pays for them
+    found: tuple[str, ...] = ()
 
 
 class Contradiction(InputError):
@@ -75,7 +77,8 @@ class Way:
     name and what it said: where that has changed, `correct` replaces it, `cumulative` adds what is new, and `as_` gives
     the file another name. `readings="mean"` takes the mean where rows are of the same trial or `key`, the column that
     names what has no trial. `extras="spend"` takes results beyond the trials that are out from the budget. `plate` is
-    that of the wells in the file, where no column says so.
+    that of the wells in the file, where no column says so. `columns` says what the file calls ours, by our names:
+    {"successes": "clicks", "trials": "views"}.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Way:
     key: str | None = None
     extras: str = "free"
     plate: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
     why: str = ""
 
     def __post_init__(self) -> None:
@@ -133,8 +137,13 @@ def import_file(study: Study, data: bytes, name: str, *, source: str = "import",
 
 
 def _receive(study: Study, data: bytes, way: Way, source: str) -> Received:
-    rows, found = read_rows(data, way.name, way.key, id_column(study.state))
+    rows, found = read_rows(data, way.name, _columns(study.state, given=way.columns, key=way.key))
     return _taken(study, rows, found, hashlib.sha256(data).hexdigest()[:16], way, source)
+
+
+def _columns(state: StudyState, **how: Any) -> Columns:
+    table = state.first["arms"].get("table")
+    return Columns(ids=id_column(state), own=table if isinstance(table, dict) else (), arms=state.places, **how)
 
 
 def tell_frame(study: Study, frame: Any, source: str | None = None, correct: bool = False, why: str = "") -> Received:
@@ -144,7 +153,7 @@ def tell_frame(study: Study, frame: Any, source: str | None = None, correct: boo
     except ArmsError as error:
         what = "a batch, a trial, a trial id, a mapping from ids to values, a data frame or a list of dicts"
         raise InputError(f"{what} is expected; given {shorten(frame)} ({error})") from error
-    rows, found = rows_of(grid, ids=id_column(study.state))
+    rows, found = rows_of(grid, _columns(study.state, way="rename the column that is meant, {0!r}"))
     digest = hashlib.sha256(repr((grid.header, grid.columns)).encode(errors="surrogatepass")).hexdigest()[:16]
     way = Way("the frame", correct=correct, as_=f"frame {digest}", why=why)
     return _taken(study, rows, found, digest, way, source or "a frame")
@@ -161,10 +170,10 @@ def _taken(study: Study, rows: Sequence[Row], found: Sequence[str], old: str, wa
     parcel, entries = made[0], made[0].entries
     known = entries.count - new - parcel.amended
     failed = sum(record["kind"] == "fail" for record in parcel.records)
-    notes = (*found, *entries.notes, *_notes(study.state, parcel, way))
+    notes = (*entries.notes, *_notes(study.state, parcel, way))
     out = parcel.pending
-    beyond = () if way.imported else (out.answered, out.beyond, out.cost)
-    return Received(new, max(0, known), entries.blank, failed, parcel.corrected, notes, *beyond)
+    beyond = (0, 0, 0.0) if way.imported else (out.answered, out.beyond, out.cost)
+    return Received(new, max(0, known), entries.blank, failed, parcel.corrected, notes, *beyond, tuple(found))
 
 
 def _parcel(state: StudyState, rows: Sequence[Row], way: Way, old: str) -> Parcel:

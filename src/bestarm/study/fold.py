@@ -3,24 +3,25 @@
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from bestarm.errors import StorageError
 from bestarm.study.kinds import FIRST, LATER
 from bestarm.study.state import VERSION, StudyState
-from bestarm.study.storage import Record
+from bestarm.study.storage import Record, Records
 
 MISREAD = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def apply(state: StudyState, records: Iterable[Record]) -> None:
-    """Take more records in, of version 2."""
+def apply(state: StudyState, records: Iterable[Record], first: Record | None = None) -> None:
+    """Take more records in, of version 2; `first` is the first of them where somebody has parsed it already."""
     place = getattr(records, "place", f"study {state.name!r}")
     check_mark(state, records)
     record: Record = {}
     try:
         with _uncollected():
-            for record in records:
+            for record in chain([first], records.after(1)) if first and isinstance(records, Records) else records:
                 (LATER if state.first else FIRST)[record["kind"]](state, record)
                 state.records += 1
     except MISREAD as error:

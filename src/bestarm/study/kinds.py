@@ -52,6 +52,8 @@ def ask(state: StudyState, record: Record) -> None:
     if "plan" in record:
         _begin(state, record, number, start)
     now = state.round
+    if now is not None and record.get("repeats"):
+        now.bring_forward(record["repeats"])
     fits = now is not None and number == now.number and start == now.handed
     if now is None or not fits or count < 1 or start + count > len(now.plan) or record["first"] != state.handed + 1:
         raise ValueError("the trials asked for are not those that come next")
@@ -104,6 +106,8 @@ def tell(state: StudyState, record: Record) -> None:
     for one in record["results"]:
         if len(one) == 3 and "trial" in one and "value" in one:
             _tell_one(state, record, one["trial"], one["arm"], one["value"])
+        elif len(one) == 3 and "id" in one and "value" in one:
+            _tell_extra(state, record, str(one["id"]), one["arm"], one["value"])
         else:
             _tell_other(state, record, one, "")
     state.close()
@@ -121,14 +125,30 @@ def _tell_one(state: StudyState, record: Record, trial: int, arm: int, value: fl
     """Take the value of one trial in, which most results are."""
     if trial in state.results:
         return
-    if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
-        raise ValueError(f"{value!r} is no result")
+    _check_value(value)
     where = _answer(state, trial, arm)
     if where >= 0:
         state.history[where].results.append(trial)
+    _count_one(state, record, trial, arm, value, where)
+
+
+def _tell_extra(state: StudyState, record: Record, name: str, arm: int, value: float) -> None:
+    """Take a value in that is of no trial."""
+    if name not in state.results:
+        _check_value(value)
+        _check_arm(state, arm)
+        _count_one(state, record, name, arm, value, -1)
+
+
+def _check_value(value: float) -> None:
+    if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
+        raise ValueError(f"{value!r} is no result")
+
+
+def _count_one(state: StudyState, record: Record, name: int | str, arm: int, value: float, where: int) -> None:
     square, when, source = value * value, float(record["time"]), record.get("source", "")
-    mine = (trial, arm, 1, value, square, state.records, when, source, where, (), "", False, (), None, None, 0.0, -1)
-    state.results[trial] = _made(Result, mine)
+    mine = (name, arm, 1, value, square, state.records, when, source, where, (), "", False, (), None, None, 0.0, -1)
+    state.results[name] = _made(Result, mine)
     if before := state.counts[arm]:  # as `StudyState.count` does for several
         apart = value - state.sums[arm] / before
         state.scatters[arm] += before / (before + 1) * apart * apart

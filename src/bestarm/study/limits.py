@@ -1,10 +1,15 @@
 """Bounds of what a log can hold."""
 
 import math
+from typing import TYPE_CHECKING
 
+from bestarm.errors import InputError
 from bestarm.numbers import LARGEST_VALUE
 from bestarm.study.storage import Record
 from bestarm.totals import moments
+
+if TYPE_CHECKING:
+    from bestarm.study.state import StudyState
 
 LARGEST = 10**8  # pulls: a plan names them one by one
 
@@ -34,3 +39,12 @@ def totals_of(one: Record) -> tuple[float, float, float, float]:
     if not 0 < count <= LARGEST or not -most <= total <= most or not 0 <= squares <= most * LARGEST_VALUE:
         raise ValueError(f"{count!r} results with the sum {total!r} and squares {squares!r} cannot be")
     return count, total, squares, scatter
+
+
+def whole(state: "StudyState") -> None:
+    """Refuse what needs all arms of a table that is read in blocks."""
+    if state.rows is not None:
+        raise InputError(
+            f"study {state.name!r} has the {state.rows.rows:,} rows of a table that is read in blocks: no arm can be "
+            "added, and no other study can be begun from it"
+        )

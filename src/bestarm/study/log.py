@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from warnings import warn
 
 from bestarm.errors import BestArmWarning, StorageError
-from bestarm.study import fold, version1
+from bestarm.study import fold
 from bestarm.study.results import names_of
 from bestarm.study.state import VERSION, StudyState
 from bestarm.study.storage import Record, Storage
@@ -61,15 +61,17 @@ class Log:
             return found[what]
 
     def _take(self, new: Sequence[Record]) -> None:
-        first = not self.state.records
-        begins_old = isinstance(new[0], dict) and new[0].get("version") == 1
-        if begins_old if first else self.state.version < VERSION:
-            self._read_old(new if first else self.storage.read(self.name), warned=not first)
+        first = None if self.state.records else new[0]
+        begins_old = isinstance(first, dict) and first.get("version") == 1
+        if self.state.version < VERSION if first is None else begins_old:
+            self._read_old(self.storage.read(self.name) if first is None else new, warned=first is None)
         else:
-            fold.apply(self.state, new)
+            fold.apply(self.state, new, first)
         self.state.name = self.name
 
     def _read_old(self, whole: Sequence[Record], warned: bool) -> None:
+        from bestarm.study import version1
+
         fresh = StudyState(**self.given)
         self.questions = version1.apply(fresh, whole)
         self.state = fresh
@@ -86,6 +88,8 @@ class Log:
         whole = self.storage.read(self.name)
         state = StudyState(**self.given)
         if whole and whole[0].get("version") == 1:
+            from bestarm.study import version1
+
             yield from version1.replay(state, whole)
             return
         for record in whole:

@@ -3,12 +3,14 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bestarm.errors import StorageError
 from bestarm.numbers import counted
-from bestarm.tables import Source, open_source
-from bestarm.tables.arms import Arms
+from bestarm.tables.source import Source
+
+if TYPE_CHECKING:
+    from bestarm.tables.arms import Arms
 
 PIECES, PIECE, WHOLE = 64, 1 << 16, 1 << 22  # bytes: 64 pieces of 64 KiB of any file longer than 4 MiB
 
@@ -30,10 +32,12 @@ def digest_of(path: Path) -> str:
     return f"sha256:{found.hexdigest()}"
 
 
-def reference(path: Path, arms: Arms | Source, folder: Path | None, **read: Any) -> dict[str, Any]:
+def reference(path: Path, arms: "Arms | Source", folder: Path | None, **read: Any) -> dict[str, Any]:
     """Return what a log keeps of a table in place of its rows; `read` are the options that made `arms` of it."""
     inside = folder is not None and path.resolve().is_relative_to(folder.resolve())
     at = path.resolve().relative_to(folder.resolve()) if inside and folder else path.resolve()
+    from bestarm.tables.arms import Arms
+
     rows, long = (len(arms), {}) if isinstance(arms, Arms) else (arms.rows, {"long": True})
     return {"at": str(at), "rows": rows, "digest": digest_of(path), "read": read, **long}
 
@@ -52,6 +56,9 @@ def table_of(
         raise StorageError(f"the table of arms {path} is not there; {way}")
     if digest_of(path) != kept["digest"]:
         raise StorageError(f"{path} is not the table this study was made with: its digest is another; {way}")
+    from bestarm.tables.arms import Arms  # who reads a log that has its arms needs no reader of tables
+    from bestarm.tables.opening import open_source
+
     if kept.get("long"):
         return open_source(path, **kept.get("read", {}))
     arms = Arms.from_file(path, **kept.get("read", {}))
@@ -60,7 +67,7 @@ def table_of(
     return plain(arms) | {"labels": kept.get("labels", [])}
 
 
-def plain(arms: Arms) -> dict[str, Any]:
+def plain(arms: "Arms") -> dict[str, Any]:
     """Return arms as a log keeps them."""
     return {
         "ids": list(arms.ids), "features": arms.features.tolist(), "names": list(arms.names),

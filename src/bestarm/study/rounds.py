@@ -16,8 +16,8 @@ Pairs = Sequence[Sequence[int]]  # arm, times
 class StudyRound:
     """A question of the policy: its pulls one by one, the trials handed out, and what came back.
 
-    `plan` has the arm of each slot; slots from `length` on ask again for what failed. `open` is 1 where a slot is
-    neither told nor given up.
+    `plan` has the arm of each slot; slots from `length` on ask again for what failed, and their turn has not come.
+    `open` is 1 where a slot is neither told nor given up.
     """
 
     number: int
@@ -49,6 +49,24 @@ class StudyRound:
         self.plan.append(self.plan[slot])
         self.open.append(1)
         self.left += 1
+
+    def waiting(self) -> int:
+        """Return how many slots ask again for what failed and come after others that are not handed out."""
+        return len(self.plan) - self.length if self.handed < self.length else 0
+
+    def coming(self, count: int, repeats: int = 0) -> "array[int]":
+        """Return the arms that come next, up to `count`, with the first so many of those that wait put first."""
+        if not repeats:
+            return self.plan[self.handed : self.handed + count]
+        if not 0 < repeats <= self.waiting():
+            raise ValueError(f"{repeats} repeats cannot come first, where {self.waiting()} wait")
+        slots, waiting = self.plan[self.handed : self.length], self.plan[self.length :]
+        return (waiting[:repeats] + slots + waiting[repeats:])[:count]
+
+    def bring_forward(self, repeats: int) -> None:
+        """Let the first so many of those that wait be handed out next."""
+        self.plan[self.handed :] = self.coming(len(self.plan), repeats)
+        self.length += repeats
 
     def open_slots(self, start: int = 0, stop: int | None = None) -> list[int]:
         """Return the open slots between two numbers."""

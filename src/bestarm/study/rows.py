@@ -5,7 +5,7 @@ from typing import overload
 
 import numpy as np
 
-from bestarm.tables import Source
+from bestarm.tables.source import Source
 
 CHUNK = 1 << 16  # ids read together in search of one
 

@@ -4,6 +4,7 @@ A trial keeps its number and its price though the record that handed it out is l
 once more, tells that trial's. What was asked of which arm stands in the results too.
 """
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +70,7 @@ class Saving:
     free: bool = False  # what lost its arm is refunded
     left_out: list[str] = field(default_factory=list)
     rounds: dict[int, int] = field(default_factory=dict)  # numbers here, by those there
-    plans: dict[int, Sequence[int]] = field(default_factory=dict)  # arms there, by round there
+    plans: dict[int, "array[int]"] = field(default_factory=dict)  # arms there, by round there
     known: dict[int, int] = field(default_factory=dict)  # arms there, by trial
     numbers: dict[int, int] = field(default_factory=dict)  # of records
     arms: dict[int, int] = field(default_factory=dict)  # numbers here, by those there
@@ -106,7 +107,9 @@ class Saving:
         if record.get("kind") == "ask" and "plan" in record:
             self.plans[record["round"]] = spread(record["plan"])
         if record.get("kind") == "ask" and "first" in record:
-            mine = self.plans.get(record["round"], ())[record["start"] : record["start"] + record["count"]]
+            plan, start = self.plans.get(record["round"], array("i")), record["start"]
+            plan[start:start] = array("i", [-1] * record.get("repeats", 0))  # their arms are what is told of them
+            mine = plan[start : start + record["count"]]
             self.known |= dict(enumerate(mine, record["first"]))
         for one in record["results"] if record.get("kind") in ("tell", "amend") else [record]:
             self.known |= dict.fromkeys(trials_of(one), one["arm"]) if "arm" in one else {}
@@ -169,12 +172,27 @@ class Saving:
             if "begin" not in record and (self.state.epoch is None or self._made_up):
                 record["begin"] = begin_of(self.state, max(1, affordable(self.state)))
             yield record
-        elif now is not None and self.rounds.get(round_) == now.number and start == now.handed:
-            yield from self._paid(now.plan[start : start + count], record)
+        elif (
+            now is not None
+            and self.rounds.get(round_) == now.number
+            and start == now.handed
+            and (coming := self._coming(record)) is not None
+        ):
+            yield from self._paid(coming, record)
             yield {**record, "round": now.number}
         else:
             self._lose(f"record {number}: the plan of its {counted(count, 'trial')} is lost, not their price")
             yield from self._handed(first + count - 1, record)
+
+    def _coming(self, record: Record) -> Sequence[int] | None:
+        """Return the arms that an ask hands out, None where what it says waits, or is known of its trials, does not."""
+        now, repeats, count = self.state.round, record.get("repeats", 0), record["count"]
+        if now is None or repeats > now.waiting():
+            return None
+        coming = now.coming(count, repeats)
+        known = (self.arms.get(self.known.get(trial, -1)) for trial in range(record["first"], record["first"] + count))
+        agree = not repeats or all(arm in (None, there) for arm, there in zip(known, coming, strict=False))
+        return coming if agree else None
 
     @property
     def _made_up(self) -> bool:

@@ -3,20 +3,19 @@
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bestarm.errors import InputError
+from bestarm.study.columns import SUMS, TIMES, WHERE, Columns
 from bestarm.tables.cells import MISSING, way_out
 from bestarm.tables.files import Grid, read_grid
 from bestarm.tables.sheet import as_float
 
 OURS = ("trial", "arm", "reward", "failed", "id")
 WELLS = ("plate", "well")
-SUMS = ("successes", "mean", "sd")  # of several rewards of an arm
-TIMES = ("trials", "n", "times")  # how many those were; where one is blank, the next one says
 NOT_FAILED = MISSING | {"0", "no", "false"}
 MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
 TAKEN_FOR = (
@@ -50,6 +49,11 @@ class Row:
     times: str = ""
     others: tuple[tuple[str, str], ...] = ()  # columns and cells that may be trials' ids, where `trial` has none
     each: str = "line"  # or row
+    names: Mapping[str, str] = field(default_factory=dict)  # what the file calls columns of ours
+
+    def called(self, column: str) -> str:
+        """Return what the file calls one of our columns."""
+        return self.names.get(column, column)
 
     @property
     def has_failed(self) -> bool:
@@ -73,40 +77,31 @@ class Row:
         return next((one for one in there if one[0].lower() not in MISSING), ("", TIMES[0]))
 
 
-def read_rows(
-    data: bytes, name: str, key: str | None = None, ids: str | None = None
-) -> tuple[list[Row], tuple[str, ...]]:
+def read_rows(data: bytes, name: str, columns: Columns = Columns()) -> tuple[list[Row], tuple[str, ...]]:  # noqa: B008
     """Return the rows of a file that say something, and what was found in reading it; columns may come in any order.
 
-    The format goes by the suffix of `name`. `key` is the column that names rows without a trial, `id` if none is named;
-    `ids` is what the table of arms calls the column `arm`.
+    The format goes by the suffix of `name`.
     """
-    return rows_of(read_grid(io.BytesIO(data), name, Path(name).suffix.lower(), "result"), key, ids)
+    return rows_of(read_grid(io.BytesIO(data), name, Path(name).suffix.lower(), "result"), columns)
 
 
-def rows_of(grid: Grid, key: str | None = None, ids: str | None = None) -> tuple[list[Row], tuple[str, ...]]:
+def rows_of(grid: Grid, columns: Columns) -> tuple[list[Row], tuple[str, ...]]:
     """Return the rows of results in a grid that say something, and its notes."""
-    header = [cell.lower() for cell in grid.header]
-    if ids is not None and not {"arm", "trial"} & {*header}:
-        header = ["arm" if cell == ids.strip().lower() else cell for cell in header]
-    there = {*header}
-    summed = bool("reward" not in there and "arm" in there and {"successes", "mean"} & there and {*TIMES} & there)
-    if not summed and not ("reward" in there and {"trial", "arm", "well"} & there):
-        ways = "'well' and 'reward', 'arm', 'successes' and 'trials', or 'arm', 'mean', 'sd' and 'n'"
-        said = f"columns 'trial' (or 'arm') and 'reward' are expected, or {ways}; found {', '.join(grid.header)[:80]!r}"
-        raise InputError(f"{grid.source}, {grid.each} 1: {said}")
-    numbers = (*SUMS, *TIMES) if summed else ("reward",)
-    places = _places(header, grid.source, key, numbers)
+    header, guessed = columns.header(grid)
+    numbers = ("reward",) if "reward" in header and {*WHERE} & {*header} else (*SUMS, *TIMES)
+    places = _places(header, grid.source, columns.key, numbers)
     places += [(name, header.index(name)) for name in WELLS if header.count(name) == 1]
-    grid = grid.plain(lambda column: column.lower() in numbers)
+    names = {ours: grid.header[at] for ours, at in places if header[at] != grid.header[at].lower()}
+    measured = {grid.header[at] for column, at in places if column in numbers}
+    grid = grid.plain(measured.__contains__)
     apart = {at for column, at in places if column != "id"}
     rows = []
     for line, cells in zip(grid.lines, zip(*grid.columns, strict=True), strict=True):
         own = {column: cells[at] for column, at in places}
         if any(own.values()):
             at_trials = () if own.get("trial") else _like_trials(grid.header, cells, apart)
-            rows.append(Row(line, **own, others=at_trials, each=grid.each))
-    return rows, grid.notes
+            rows.append(Row(line, **own, others=at_trials, each=grid.each, names=names))
+    return rows, (*guessed, *grid.notes)
 
 
 def _like_trials(header: Sequence[str], cells: Sequence[str], apart: set[int]) -> tuple[tuple[str, str], ...]:

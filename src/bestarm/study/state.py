@@ -17,7 +17,7 @@ from bestarm.rewards import Rewards
 from bestarm.study.rounds import StudyRound
 from bestarm.study.rows import RowIds, RowPlaces
 from bestarm.study.storage import Record
-from bestarm.tables import Source
+from bestarm.tables.source import Source
 
 VERSION = 2
 CENT = 1e-9  # of a price: what rounding may add up to

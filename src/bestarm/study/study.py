@@ -4,13 +4,13 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from reprlib import repr as shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bestarm.errors import BestArmError, BestArmWarning, InputError
 from bestarm.numbers import counted, real, whole
-from bestarm.study import asking, corrections, results, table
+from bestarm.study import asking, corrections, results
 from bestarm.study.beyond import Pending
 from bestarm.study.driver import Driver, PolicyFailed
 from bestarm.study.log import Log
@@ -18,8 +18,10 @@ from bestarm.study.rounds import as_ranges
 from bestarm.study.state import StudyState
 from bestarm.study.storage import Record, Storage
 from bestarm.study.trials import Batch, Trial, id_of
-from bestarm.tables.arms import Arms
-from bestarm.tables.encoding import Encoding
+
+if TYPE_CHECKING:
+    from bestarm.tables.arms import Arms
+    from bestarm.tables.encoding import Encoding
 
 Make = Callable[[StudyState], Sequence[Record]]
 
@@ -76,8 +78,10 @@ class Study:
         return tuple(state.ids[:] if state.rows is not None else (state.ids[arm] for arm in state.in_race))
 
     @property
-    def encoding(self) -> Encoding:
+    def encoding(self) -> "Encoding":
         """How a row of the table of arms became features."""
+        from bestarm.tables.encoding import Encoding
+
         return Encoding.from_dict(self.sync().first["arms"]["encoding"])
 
     def ask(
@@ -154,11 +158,13 @@ class Study:
 
     def _tell_frame(self, frame: Any, values: Any, source: str | None, correct: bool, why: str) -> int:
         from bestarm.study.files import tell_frame
+        from bestarm.tables.cells import logged
 
         if values is not None:
             what = "a batch, a trial, a trial id or a mapping from ids to values is expected"
             raise InputError(f"{what}, or a frame alone, with a column 'reward'; given {shorten(frame)} and values")
         got = tell_frame(self, frame, _text(source), correct, why)
+        logged(got.found)
         for note in got.notes:
             warnings.warn(note, BestArmWarning, stacklevel=3)
         return got.new
@@ -244,11 +250,13 @@ class Study:
         """Take an arm out of the race; the policy starts anew on the others with what is left of the budget."""
         self._change(lambda state: corrections.withdraw(state, arm), why, source)
 
-    def add_arms(self, arms: Arms, *, why: str = "", source: str | None = None) -> None:
+    def add_arms(self, arms: "Arms", *, why: str = "", source: str | None = None) -> None:
         """Put more arms into the race; the policy starts anew on all with what is left of the budget.
 
         Rows of the same table become features by `study.encoding.apply(rows)`, then `Arms.from_arrays`.
         """
+        from bestarm.tables.arms import Arms
+
         if not isinstance(arms, Arms):
             raise InputError(f"Arms are expected, as Arms.from_arrays gives them; given {type(arms).__name__}")
         self._change(lambda state: corrections.add_arms(state, arms), why, source)
@@ -328,11 +336,15 @@ class Study:
 
     def trials(self) -> list[dict[str, Any]]:
         """Return a row for every trial and extra result: what came of it, when, by whom, and what was corrected."""
+        from bestarm.study import table
+
         with self.log.lock:
             return table.rows(self.sync())
 
     def trials_frame(self, backend: Any = "pandas") -> Any:
         """Return `trials` as a data frame of the library named, times as dates in UTC, ids as text."""
+        from bestarm.study import table
+
         return table.frame(self.trials(), backend)
 
     def _hand_out(self, most: int | None, more: Record, source: str | None = None) -> Sequence[int] | None:

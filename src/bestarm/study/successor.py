@@ -6,9 +6,10 @@ from typing import Any
 from bestarm import catalog
 from bestarm.core import policy_of
 from bestarm.errors import BudgetError, InputError
-from bestarm.study.candidates import arms_anew, arms_of, whole
+from bestarm.study.candidates import arms_anew, arms_of
 from bestarm.study.copying import copy_results
 from bestarm.study.create import create_study
+from bestarm.study.limits import whole
 from bestarm.study.parts import absence
 from bestarm.study.state import CENT, StudyState
 from bestarm.study.storage import Memory

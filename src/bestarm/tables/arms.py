@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bestarm.errors import ArmsError, InputError, UnknownNameError
 from bestarm.numbers import LARGEST_VALUE, counted
-from bestarm.tables.cells import MISSING
+from bestarm.tables.cells import MISSING, logged
 from bestarm.tables.encoding import Column, Encoding
 from bestarm.tables.files import read_file
 from bestarm.tables.grid import Given, by_factor, is_number
@@ -85,7 +85,8 @@ class Arms:
 
         `id` is a column, or an index of pandas that names the rows, called "index" where it has no name. Blank features
         are refused, filled with the `mean` of the others, or a `category` of their own; `na` are more texts that mean
-        blank. Of the columns `logs` logarithms are taken.
+        blank. Of the columns `logs` logarithms are taken. What was found goes to `notes`, and to the logger `bestarm`:
+        what had to be guessed as a warning, the rest at INFO.
         """
         texts = [categorical] if isinstance(categorical, str) else [*categorical]
         sheet = frame if isinstance(frame, Sheet) else Sheet.of(frame, id).plain({id, *texts}, na)
@@ -93,6 +94,9 @@ class Arms:
         if not count:
             raise ArmsError("no arms: the table has no rows")
         empty = [] if features is not None else [name for name, cells in sheet.columns.items() if not any(cells)]
+        alone = id is not None and features is None and {*sheet.columns} <= {id, cost, *empty} and count <= MOST_ALONE
+        if alone and id is not None:
+            features, texts, empty = [id], [*texts, id], []
         used = chosen(sheet.columns, features, [*known(sheet.columns, exclude), *empty], (id, cost))
         sheet.known([*texts, *logs])
         fitted = together(
@@ -102,12 +106,14 @@ class Arms:
         kept = [one for one in fitted if (parts[one] != parts[one][:1]).any()] or fitted[: not intercept]
         constant = {*fitted} - {*kept}
         notes = [*sheet.notes, *(f"column {name!r} is empty: left out" for name in empty if name not in (id, cost))]
+        notes += ["there is no column but that of the ids: each arm is for itself"] * alone
         notes += [note for one in kept for note in one.notes]
         notes += [f"column {one.name!r} is constant: dropped" for one in fitted if one in constant]
         matrix = np.hstack([np.ones((count, int(intercept))), *(parts[one] for one in kept)])
         encoding = Encoding(tuple(kept), intercept)
         ids = tuple(map(str, range(1, count + 1))) if id is None else tuple(sheet.columns[id])
         costs = None if cost is None else sheet.numbers(cost, "or leave cost= out")
+        logged(notes)
         return cls(ids, matrix, encoding.names, encoding, costs, tuple(notes), sheet.columns)
 
     @classmethod

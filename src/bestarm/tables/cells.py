@@ -1,11 +1,14 @@
 """Cells as people write them, made plain: decimal commas, thousands kept apart, dates, a row of units."""
 
+import logging
 import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+
+log = logging.getLogger("bestarm")
 
 MISSING = frozenset({"", "?", "na", "nan", "null", "none", "n/a", "#n/a", "-", "\u2013", "\u2014"})  # of numbers
 FEW = 50  # cells among which there is a number, in a column of them
@@ -27,6 +30,18 @@ DATES = {
 }
 UNIT = re.compile(r"[\[(]?[^\d\s\[\]()][^\[\]()]{0,19}[\])]?|1/\w{1,9}|[\[(][^\[\]()]{0,19}[\])]")
 BARE = frozenset({"", "-", "[-]", "(-)", "unit", "units", "einheit", "einheiten"})  # beside units, over texts
+
+
+class Guess(str):
+    """A note on what a file does not say, so that it was guessed and may be wrong."""
+
+    __slots__ = ()
+
+
+def logged(notes: Iterable[str]) -> None:
+    """Say what was found in reading to the logger `bestarm`: as a warning what was guessed, the rest at INFO."""
+    for note in notes:
+        log.log(logging.WARNING if isinstance(note, Guess) else logging.INFO, note, extra={"note": True})
 
 
 def there(cells: Iterable[str], most: int | None = None) -> list[str]:

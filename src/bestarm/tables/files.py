@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from bestarm.errors import ArmsError
-from bestarm.tables.cells import plain_columns, units
+from bestarm.tables.cells import Guess, plain_columns, units
 from bestarm.tables.sheet import Numbers, Sheet, as_number, unique
 from bestarm.tables.text import records
 
@@ -50,6 +50,8 @@ class Grid:
         rows = [[*cells[: len(header)], *[""] * (len(header) - len(cells))] for _, cells in some[1:]]
         columns = dict(enumerate(map(list, zip(*rows, strict=True)))) if rows else {j: [] for j in range(len(header))}
         said, lines = list(notes), [line for line, _ in some[1:]]
+        if len(header) == 1 and " " in header[0] and rows:  # a list of texts, perhaps, whose first stands there
+            said.append(Guess(f"{each} {some[0][0]} of {source}, {header[0]!r}, is taken for the name of the column"))
         for at, name in enumerate(header):
             counted = name in ("", "Unnamed: 0") and at == 0 and columns[at] == [*map(str, range(len(rows)))]
             if counted and len(header) > 1 and rows:
@@ -59,7 +61,7 @@ class Grid:
         measured = units([*columns.values()]) if len(rows) > 1 else None
         if measured is not None:
             shown = ", ".join(f"{header[at]} in {unit}" for at, unit in zip(columns, measured, strict=True) if unit)
-            said.append(f"{each} {lines[0]} of {source} is taken for a row of units: {shown}")
+            said.append(Guess(f"{each} {lines[0]} of {source} is taken for a row of units: {shown}"))
             lines, columns = lines[1:], {at: cells[1:] for at, cells in columns.items()}
         return cls(source, [header[at] for at in columns], [*columns.values()], lines, each, tuple(said), mark)
 

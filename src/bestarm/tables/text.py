@@ -8,6 +8,7 @@ from itertools import islice
 from typing import IO
 
 from bestarm.errors import ArmsError
+from bestarm.tables.cells import Guess
 
 LONGEST = 1 << 26  # bytes of a line: a million columns, not a file without ends of lines
 WORKBOOKS = {b"PK\x03\x04": "an .xlsx or .ods workbook", b"\xd0\xcf\x11\xe0": "an .xls workbook"}
@@ -106,7 +107,7 @@ def _wide(data: bytes, place: str, source: str) -> tuple[str, list[str]]:
     """Return which UTF-16 it is, by where the zeros stand."""
     for coding, zeros, others in (("utf-16-le", data[1::2], data[::2]), ("utf-16-be", data[::2], data[1::2])):
         if zeros.count(0) > 0.5 * len(zeros) and not others.count(0):
-            return coding, [f"{source} is taken for UTF-16, which it does not say"]
+            return coding, [Guess(f"{source} is taken for UTF-16, which it does not say")]
     raise _no_text(place, "found a NUL character: this is no text")
 
 
@@ -120,7 +121,7 @@ def _guessed(raw: Sequence[bytes], line: bytes, source: str, why: str) -> tuple[
     except UnicodeDecodeError:
         raise _no_text(source, why) from None
     shown = "" if example is None else f", so that it says {example[0].strip()[:40]!r}"
-    return "cp1252", [f"{source} is not in UTF-8: taken for Windows-1252 (Latin-1){shown}"]
+    return "cp1252", [Guess(f"{source} is not in UTF-8: taken for Windows-1252 (Latin-1){shown}")]
 
 
 def _no_text(place: str, why: str) -> ArmsError:

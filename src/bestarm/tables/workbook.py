@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 from bestarm.errors import ArmsError
 
 Rows = list[list[str]]
+FORMULA = re.compile(rb"<(\w+:)?f[ />]")
+EXCEL = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 PADDED = re.compile(r"0{2,18}")  # a format that shows zeros before a number
 OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
@@ -32,15 +34,40 @@ def _of_excel(file: IO[bytes], source: str) -> tuple[Rows, list[str]]:
         raise ArmsError(f"{source}: a workbook needs openpyxl: {way}") from error
     try:
         book = load_workbook(file, read_only=True, data_only=True)
-        sheets = ((one.title, _sheet_rows(one)) for one in book.worksheets if one.sheet_state == "visible")
+        sheets = (
+            (one.title, _sheet_rows(one, file, source)) for one in book.worksheets if one.sheet_state == "visible"
+        )
         return _first(sheets, [one.title for one in book.worksheets])
+    except ArmsError:
+        raise
     except Exception as error:  # of openpyxl, zipfile and the XML parser, whatever is wrong with the file
         raise ArmsError(f"{source}: expected an .xlsx workbook; {error}; saving it as CSV will do") from error
 
 
-def _sheet_rows(sheet: Any) -> Rows:
+def _sheet_rows(sheet: Any, file: IO[bytes], source: str) -> Rows:
+    with zipfile.ZipFile(file) as parts:
+        _check_formulas(parts.read(sheet._worksheet_path.removeprefix("/")), source)
     sheet.reset_dimensions()  # which may be those of another program's mistake
     return [[_text(cell.value, getattr(cell, "number_format", "")) for cell in row] for row in sheet.iter_rows()]
+
+
+def _check_formulas(sheet: bytes, source: str) -> None:
+    """Refuse formulas without a value: what a program wrote that does not compute would read as blank."""
+    if not FORMULA.search(sheet):
+        return
+    blank = [
+        (cell.get("r", ""), cell.findtext(f"{EXCEL}f") or "")
+        for cell in ElementTree.fromstring(sheet).iter(f"{EXCEL}c")
+        if cell.find(f"{EXCEL}f") is not None and not cell.findtext(f"{EXCEL}v") and cell.get("t") != "str"
+    ]
+    if blank:
+        raise _uncomputed(source, *blank[0], len(blank))
+
+
+def _uncomputed(source: str, place: str, formula: str, count: int) -> ArmsError:
+    which = f"the formula ={formula.lstrip('=')[:40]}" + f", like {count - 1} more," * (count > 1)
+    way = "open the workbook in a spreadsheet program and save it, or type values instead"
+    return ArmsError(f"{source}, cell {place}: {which} was never computed: {way}")
 
 
 def _text(value: Any, shown: str = "") -> str:

@@ -7,7 +7,6 @@ stand-in only, not on Windows, where a journal must stay below 2 GB.
 import contextlib
 import logging
 import os
-import socket
 import stat
 import threading
 import time
@@ -242,6 +241,8 @@ def _process(pid: int) -> str:
         return "another thread, or another handle, of this process"
     if pid <= 0:
         return "a process that cannot be seen from here"
+    import socket
+
     state = ""
     with contextlib.suppress(OSError, IndexError):
         letter = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -47,7 +47,11 @@ class Records(Sequence[Record]):
         return self._one(range(len(self))[at])
 
     def __iter__(self) -> Iterator[Record]:
-        for at in range(0, len(self.lines), CHUNK):
+        return self.after(0)
+
+    def after(self, some: int) -> Iterator[Record]:
+        """Walk through all records but for the first ones."""
+        for at in range(some, len(self.lines), CHUNK):
             chunk = self.lines[at : at + CHUNK]
             try:
                 found = decode(_array(chunk))
