@@ -41,7 +41,7 @@ OWN = Line("own", "standard", intercept=True, residuals=(2.0,), residual="own")
 
 
 def covariances(h, made):
-    """The covariance of the means in units of σ²: bare, and with each term that may count or each arm that may be apart."""
+    """The covariance of the means in units of σ²: bare, and with each term that may count, or arm that may be apart."""
     total = h.own * np.eye(8)
     for name, scale in zip(h.bases, h.scales, strict=True):
         base = made.bases[name]
@@ -72,9 +72,8 @@ def averaged(h, made, known):
     logs, left, level = np.transpose([straight(h, S, known) for S in each])
     logs = logs - np.log(level / straight(h, bare, known)[2]) / 2  # a term is charged for what it says beside the level
     if h.apart is not None:  # of interest where it is better, by the chance that what it has is above 0
-        logs = logs + np.log(
-            2 * normal(np.array([z_apart(h, S - bare, S, known, l) for S, l in zip(each, left, strict=True)]))
-        )
+        apart = [z_apart(h, S - bare, S, known, rest) for S, rest in zip(each, left, strict=True)]
+        logs = logs + np.log(2 * normal(np.array(apart)))
     chance = np.exp(logs - logs.max())
     log = logs.max() + np.log(chance.mean())
     chance /= chance.sum()

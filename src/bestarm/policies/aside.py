@@ -2,12 +2,14 @@
 
 One reward of a hundred times the noise makes all the others look like noise, and every hypothesis like another. So
 rewards are kept in the groups in which they came: an arm, pulled so many times at once. With ȳ the mean of a group, m
-the median of all ȳ and s = 1.4826 times the median of |ȳ − m|, each arm counting once in all, a group is odd where
+the median of all ȳ and s = 1.4826 times the median of |ȳ − m|, of all or on the side of m where that is more, each arm
+counting once in all, a group is odd where
 
     |ȳ − m| > 12 s,    or its variance is above 144 max(s², the median variance of groups of several),              (15)
 
-and it is left out of all that is thought, unless its arm has two groups or more that are odd on the same side, and they
-are half or more of its groups: then it is really out there. Rewards 0 and 1 are never odd.
+the larger s in the latter: what is skewed is not odd. It is left out of all that is thought, unless its arm has two
+groups or more that are odd on the same side, and they are half or more of its groups: then it is really out there.
+Rewards 0 and 1 are never odd.
 """
 
 from collections.abc import Callable
@@ -34,8 +36,8 @@ class Groups:
     squares: Array
     scatter: Array  # about the mean of the group
     aside: Array  # whether it is left out
-    middle: Array  # m, (...)
-    reach: Array  # 12 s, (...): infinite where there is no middle to speak of
+    low: Array  # m − 12 s, (...): infinite where there is no middle to speak of
+    high: Array  # m + 12 s
     widest: Array  # the largest variance of a group that is not odd, (...)
 
     @classmethod
@@ -59,7 +61,7 @@ class Groups:
         mine = (self.arms, self.times, self.sums, self.squares, self.scatter, self.aside)
         both = zip(mine, (*parts, np.zeros(shape, dtype=bool)), strict=True)
         found = (np.concat([one, np.broadcast_to(two, shape)], axis=-1) for one, two in both)
-        return Groups(*found, self.middle, self.reach, self.widest)  # type: ignore[call-arg]
+        return Groups(*found, self.low, self.high, self.widest)  # type: ignore[call-arg]
 
     @property
     def means(self) -> Array:
@@ -71,7 +73,7 @@ class Groups:
     def doubtful(self) -> Array:
         """Where `(...)` what came last, or something of the same arm, may have to be set aside or taken back."""
         last = self.arms[..., -1:]
-        far = np.abs(self.means[..., -1] - self.middle) > self.reach
+        far = (self.means[..., -1] > self.high) | (self.means[..., -1] < self.low)
         several = self.scatter[..., -1] > self.widest * np.maximum(self.times[..., -1] - 1, 1.0)
         return far | several | np.any((self.arms == last) & self.aside, axis=-1)
 
@@ -95,27 +97,32 @@ class Groups:
         there, y = self.times > 0, self.means
         each = _shares(self.arms, there)
         m = _median(y, each)
-        s = DEVIATION * _median(np.abs(y - m[..., None]), each)
+        off = y - m[..., None]
+        every = _median(np.abs(off), each)
+        below, above = (
+            DEVIATION * np.maximum(every, _median(np.abs(off), np.where(side, each, 0.0)))
+            for side in (off < 0, off > 0)
+        )
         enough = (np.sum(there, axis=-1) >= ENOUGH[0]) & (np.sum(each, axis=-1) >= ENOUGH[1] - 1e-6)
-        reach = np.where(enough & ordinary & (s > 0), FAR * s, np.inf)
+        enough &= ordinary & (every > 0)
+        low, high = np.where(enough, m - FAR * below, -np.inf), np.where(enough, m + FAR * above, np.inf)
         several = self.times > 1
         variance = self.scatter / np.maximum(self.times - 1, 1.0)
-        usual = _median(variance, np.where(several, 1.0, 0.0))
-        widest = np.maximum(reach, FAR * np.sqrt(usual)) ** 2
+        usual = np.sqrt(_median(variance, np.where(several, 1.0, 0.0)))
+        widest = np.where(enough, FAR * np.maximum(np.maximum(below, above), usual), np.inf) ** 2
         wide = several & (variance > widest[..., None])
-        off = np.where(there & ~wide, y - m[..., None], 0.0)
-        aside = wide | (np.abs(off) > reach[..., None])
-        found = replace(self, aside=aside, middle=m, reach=reach, widest=widest)
-        return found if not np.any(aside) else replace(found, aside=found._unconfirmed(off, there, arms))
+        over, under = (there & ~wide & side for side in (y > high[..., None], y < low[..., None]))
+        found = replace(self, aside=wide | over | under, low=low, high=high, widest=widest)
+        return found if not np.any(found.aside) else replace(found, aside=found._unconfirmed(over, under, there, arms))
 
-    def _unconfirmed(self, off: Array, there: Array, arms: int) -> Array:
-        """Return which groups `(..., G)` are set aside, but for those that lie `off` as others of their arm do."""
+    def _unconfirmed(self, over: Array, under: Array, there: Array, arms: int) -> Array:
+        """Return which groups `(..., G)` are aside, without those as far `over` or `under` as others of their arm."""
 
         def by_arm(which: Array) -> Array:
             return np.take_along_axis(scatter(self.arms, which.astype(np.float64), arms), self.arms, axis=-1)
 
         aside, total = self.aside, by_arm(there)
-        for side in (off > self.reach[..., None], off < -self.reach[..., None]):
+        for side in (over, under):
             alike = by_arm(side)
             aside = aside & ~(side & (alike >= 2) & (2 * alike >= total))
         return aside
@@ -127,11 +134,12 @@ class Groups:
         return tally(pulls, Totals(self.sums * keep, self.squares * keep, self.scatter * keep), arms)
 
     def unsettled(self, arms: int) -> Array:
-        """Return which arms `(..., K)` have nothing left and are to be asked once more."""
+        """Return which arms `(..., K)` have nothing left but what is far above, and are to be asked once more."""
         came = np.where(self.times > 0, 1.0, 0.0)
         count = scatter(self.arms, came, arms)
         kept = scatter(self.arms, np.where(self.aside, 0.0, came), arms)
-        return (count > 0) & (count <= ASKED) & (kept == 0)
+        above = scatter(self.arms, np.where(self.means > self.high[..., None], came, 0.0), arms)
+        return (above > 0) & (count <= ASKED) & (kept == 0)
 
 
 def _shares(arms: Array, there: Array) -> Array:

@@ -165,7 +165,7 @@ class ByEvidence:
         who = np.flatnonzero(state.groups.doubtful)
         if not len(who):
             return state
-        batch, K = state.groups.middle.shape, state.problem.arms
+        batch, K = state.groups.high.shape, state.problem.arms
         every = state.groups.each(flat(batch))
         before = every.of(who)
         known = state.known.each(lambda part: flat(batch)(part)[who])

@@ -129,8 +129,8 @@ class Kind(Protocol):
     def name(self) -> str: ...
 
     @property
-    def nonlinear(self) -> bool:
-        """Whether arms may differ in more than the features say linearly."""
+    def nonlinear(self) -> bool | None:
+        """Whether arms may differ in more than the features say linearly; None where it takes no side."""
         ...
 
     @property
@@ -302,7 +302,8 @@ class OneOf:
 class OneArm:
     """f is linear but for one arm, nobody knows which.
 
-    What it has more is at the scales of a base of one dimension times `sizes`, of variance 1 over the arms.
+    What it has more is at the scales of a base of one dimension times `sizes`, of variance 1 over the arms. It takes no
+    side between lines and all else: neither is right about that arm.
     """
 
     name: str
@@ -312,7 +313,7 @@ class OneArm:
     log_prior: float = 0.0
     on_sphere: float = 0.0
     off_sphere: float = 0.0
-    nonlinear: bool = False
+    nonlinear: bool | None = None
     exploring: bool = True
 
     @property

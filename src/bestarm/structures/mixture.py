@@ -45,7 +45,7 @@ class Mixture:
     weight: Array  # (R, g)
     noise: Array  # σ², (R, g)
     kinds: Array  # the weight of every kind, (R, kinds)
-    nonlinear: Array  # the weight of all nonlinear kinds, (R,)
+    nonlinear: Array  # the weight of all nonlinear kinds, among those that take a side, (R,)
 
     def moments(self, arms: Array) -> tuple[Array, Array, Alone | None]:
         """Return the means `(R, g, m)` and covariances `(R, g, m, m)` of `arms` `(R, m)`, and which may be apart."""
@@ -167,15 +167,15 @@ def weigh(
     weights = weights / weights.sum(axis=-1, keepdims=True)
     members = [np.asarray(made.members(kind.name), dtype=np.int64) for kind in kinds]
     each = np.stack([np.take(weights, mine, axis=-1).sum(axis=-1) for mine in members], axis=-1)
-    nonlinear = np.sum(each * np.asarray([float(kind.nonlinear) for kind in kinds], dtype=each.dtype), axis=-1)
-    floored = _with_separate(each, kinds, h * nonlinear)
+    doubt, line = (np.sum(each[:, [kind.nonlinear is side for kind in kinds]], axis=-1) for side in (True, False))
+    floored = _with_separate(each, kinds, h * doubt)
     floored = np.where(floored > NEGLIGIBLE, floored, 0.0)
     there = np.asarray([k for k, mine in enumerate(members) if len(mine)], dtype=np.int64)
     chosen = there[top(floored[:, there], min(g, int(np.sum(floored > 0, axis=-1).max())))]
     weight = np.take_along_axis(floored, chosen, axis=-1)
     weight = weight / weight.sum(axis=-1, keepdims=True)
     pieces, order, variances = _pieces(made, kinds, data, chosen, members, logs, noise)
-    return Mixture(known, bases, pieces, order, weight, variances, each, nonlinear)
+    return Mixture(known, bases, pieces, order, weight, variances, each, doubt / np.maximum(doubt + line, NEGLIGIBLE))
 
 
 def _pieces(
