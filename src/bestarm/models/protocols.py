@@ -34,10 +34,12 @@ class Model(Protocol):
     """A reward model: how means follow from features. `fit` alone is needed; then nothing is known of its error.
 
     `law` is that of its rewards. `structured` says that the model relates the arms by their features and knows how sure
-    it is of that. `otherwise` are the words where the policy ends with another arm than the model speaks for.
+    it is of that; `confirmed`, that results far from all others are set aside until they are. `otherwise` are the words
+    where the policy ends with another arm than the model speaks for.
     """
 
     structured: ClassVar[bool] = False
+    confirmed: ClassVar[bool] = False
     otherwise: ClassVar[str] = OTHERWISE
 
     @property

@@ -37,6 +37,7 @@ class Weighed(Model):
     kinds: tuple[Kind, ...] = KINDS
     scaling: Scaling = Scaling()
     structured: ClassVar[bool] = True
+    confirmed: ClassVar[bool] = True
     otherwise: ClassVar[str] = (
         "The policy ended with {policy}, the arm no single other one is likely to beat; of everything told, "
         "{data} has the largest expected mean: {odds}."

@@ -22,9 +22,9 @@ from bestarm.linalg import Candidates, flat, one_hot, pick, shaped, tally
 from bestarm.models.linear import Linear
 from bestarm.models.weighed import Weighed
 from bestarm.numbers import whole
-from bestarm.policies.aside import Groups
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.opinion import Coverage, Opinion
+from bestarm.structures.aside import Groups
 from bestarm.structures.bases import EXACT, standardised
 from bestarm.structures.hypotheses import KINDS, Kind, Scaling, Structures, structures
 from bestarm.structures.odds import binary, read

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bestarm.answer.answer import Answer, Assessment, Evidence, assess
-from bestarm.core import policy_of
+from bestarm.core import Pulls, Tally, Totals, policy_of
 from bestarm.errors import InputError
 from bestarm.numbers import counted
+from bestarm.structures.aside import ENOUGH, Groups
+from bestarm.structures.odds import binary
 from bestarm.study.corrections import label, outliers
 from bestarm.study.driver import PolicyFailed
 from bestarm.study.parts import absence
@@ -55,13 +57,38 @@ def _assessed(study: "Study", draws: int) -> Assessment:
 def evidence_of(state: StudyState, also: int | None = None) -> Evidence:
     """Return what the results alone say: of a long table, of the arms measured and `also` one more."""
     some = None if state.rows is None else sorted({*state.measured, *(() if also is None else (also,))})
+    groups = told_groups(state, some)
     ids = state.ids if some is None else state.ids.of(some)
     present = np.array(state.present) if some is None else np.ones(len(some), dtype=bool)
     return Evidence(
-        ids, features_of(state, some), present, state.known(some), state.rewards, state.noise_variance,
+        ids, features_of(state, some), present, known_of(state, some, groups), state.rewards, state.noise_variance,
         policy_arm=also if also is None or some is None else some.index(also), spent=state.used, budget=state.budget,
         about=lambda arm: about(state, arm if some is None else some[arm]),
     )  # fmt: skip
+
+
+def told_groups(state: StudyState, some: Sequence[int] | None = None) -> Groups | None:
+    """Return what was told, result by result, some of it set aside; None where nothing is.
+
+    Arms are numbered among `some`. Only a model that wants results to be confirmed sets any aside.
+    """
+    told = [one for one in state.told if not one.excluded] if state.rewards.model.confirmed else []
+    arms = len(state.ids) if some is None else len(some)
+    if len(told) < ENOUGH[0] or arms < ENOUGH[1]:
+        return None
+    place = {arm: number for number, arm in enumerate(some)} if some is not None else None
+    pulled = np.array([one.arm if place is None else place[one.arm] for one in told])
+    times, sums, squares, scatter = np.array([(one.count, one.sum, one.squares, one.scatter) for one in told]).T
+    groups = Groups.none(()).plus(Pulls(pulled, times), Totals(sums, squares, scatter))
+    groups = groups.judged(arms, np.asarray(not binary(state.known(some))[0]))
+    return groups if groups.aside.any() else None
+
+
+def known_of(state: StudyState, some: Sequence[int] | None, groups: Groups | None) -> Tally:
+    """Return what is known by arm, without what is set aside."""
+    if groups is None:
+        return state.known(some)
+    return state.rewards.turned(groups.kept(len(state.ids) if some is None else len(some)))
 
 
 def features_of(state: StudyState, arms: Sequence[int] | None = None) -> Any:
@@ -147,7 +174,21 @@ def _troubles(state: StudyState) -> tuple[str, ...]:
     if far:
         names = ", ".join(label(one.name) for one in far[:3]) + (f" and {len(far) - 3} more" if len(far) > 3 else "")
         said.append(f"Far from all other values, so perhaps typing errors: {names}; amend or exclude puts them right.")
+    said.extend(_waiting(state))
     return tuple(said)
+
+
+def _waiting(state: StudyState) -> tuple[str, ...]:
+    """Say how many results the answer does not rest on, since they lie so far from all others."""
+    groups = told_groups(state)
+    if groups is None:
+        return ()
+    count = int(groups.aside.sum())
+    ids = ", ".join(dict.fromkeys(state.ids[arm] for arm in groups.arms[groups.aside][:3]))
+    more = " and others" if count > 3 else ""
+    return (
+        f"Set aside: {counted(count, 'result')} of {ids}{more}, far from all others, until another of the arm agrees.",
+    )
 
 
 def times(n: int) -> str:
