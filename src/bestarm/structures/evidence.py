@@ -186,7 +186,7 @@ def evidence(made: Structures, data: Data) -> tuple[Array, Array]:
     for h in made.hypotheses:
         fit, key = fits.of(h)
         left = data.scattered(fit.left)
-        value = h.log_prior - fit.half - data.freedom / 2 * np.log(left)  # Eq. 3
+        value = h.log_prior + h.tested - fit.half - data.freedom / 2 * np.log(left)  # Eq. 3
         found = fits.beside(h, fit, key, left)
         if found is not None:
             value, left = value + found.gain, found.left  # Eq. 4

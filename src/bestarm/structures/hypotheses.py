@@ -37,6 +37,7 @@ from bestarm.structures.landmarks import Landmarks
 
 MOST_TERMS = 128  # of which one may count
 MOST_NUMBERS = 2**21  # in a table of such terms
+PULLS = 4  # of an arm, from which a line can be tested as well as with more
 SPARE = 4  # arms there must be beyond twice the features, for a product of two of them to be told from a line
 
 
@@ -53,6 +54,7 @@ class Hypothesis:
     term: str | None = None  # the base of which one feature, nobody knows which, counts too
     size: Array | None = None  # its scale `(...)` in units of σ²
     apart: Array | None = None  # variance `(...)` of what one arm, nobody knows which, has more, in units of σ²
+    tested: Array | float = 0.0  # added to the log prior while pulls are chosen, `(...)`
     answer_only: Array | float = 0.0  # 1 where it stands for its kind in the answer only, but weighs, `(...)`
 
 
@@ -75,8 +77,8 @@ class Structures:
         return replace(self, hypotheses=tuple(h for h in self.hypotheses if h.kind in names))
 
     def for_the_answer(self) -> "Structures":
-        """Return the same hypotheses, all of which may stand for their kinds."""
-        return replace(self, hypotheses=tuple(replace(h, answer_only=0.0) for h in self.hypotheses))
+        """Return the same hypotheses, all of which may stand for their kinds, as likely as they are."""
+        return replace(self, hypotheses=tuple(replace(h, answer_only=0.0, tested=0.0) for h in self.hypotheses))
 
     def among(self, who: Array | None, batch: tuple[int, ...]) -> "Structures":
         """Return the same for the replications `who` `(m,)`, None all, with the leading axes `batch` in one."""
@@ -89,7 +91,15 @@ class Structures:
         def some(h: Hypothesis) -> Hypothesis:
             size, apart = (None if part is None else one(part) for part in (h.size, h.apart))
             scales, prior = tuple(one(c) for c in h.scales), one(h.log_prior)
-            return replace(h, scales=scales, log_prior=prior, size=size, apart=apart, answer_only=one(h.answer_only))
+            return replace(
+                h,
+                scales=scales,
+                log_prior=prior,
+                size=size,
+                apart=apart,
+                tested=one(h.tested),
+                answer_only=one(h.answer_only),
+            )
 
         bases, landmarks = flattened(self.bases), self.landmarks
         if who is not None:
@@ -170,7 +180,9 @@ class Line:
     Arms on a sphere were scaled to lie there, and zero is where they were scaled from; for other arms it is their
     middle, if any (`bases.anchored`). So between `on_sphere` and `off_sphere` is added to the log prior weight.
     `residuals` adds a smooth residual of variance ρ K/B: as large as the budget can just see, if spread evenly. Where
-    arms were scaled to lie on a sphere little else doubts the line, so pulls are chosen by the largest ρ there.
+    arms were scaled to lie on a sphere little else doubts the line, so pulls are chosen by the largest ρ there. And as
+    long as they are, `tested` is added on a sphere: a line that is believed is never tested where it matters. Where
+    there are few pulls an arm there is nothing to test it with, and less is added.
     """
 
     name: str
@@ -181,6 +193,7 @@ class Line:
     log_prior: float = 0.0
     on_sphere: float = 0.0
     off_sphere: float = 0.0
+    tested: float = 0.0
     exploring: bool = True
 
     @property
@@ -206,7 +219,8 @@ class Line:
                 small = arms.scaled if rho < max(self.residuals) else 0.0
                 made.append(Hypothesis(self.name, self.needs, scales, own, self.intercept, share, answer_only=small))
             if not self.residuals:
-                made.append(Hypothesis(self.name, self.needs, (scale,), 0.0, self.intercept, prior))
+                doubt = self.tested * arms.round * min(arms.budget / (PULLS * arms.count), 1.0)
+                made.append(Hypothesis(self.name, self.needs, (scale,), 0.0, self.intercept, prior, tested=doubt))
         return made
 
 
@@ -365,7 +379,7 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
 
 
 KINDS: tuple[Kind, ...] = (
-    Line("linear", "centred", intercept=False, off_sphere=-1.0),
+    Line("linear", "centred", intercept=False, off_sphere=-1.0, tested=-2.0),
     Line("affine", "standard", intercept=True, on_sphere=-2.0),
     Line("linear, smooth residual", "centred", intercept=False, residuals=(1.5, 6.0), off_sphere=-1.0),
     Line("affine, smooth residual", "standard", intercept=True, residuals=(1.5, 6.0), on_sphere=-2.0),
