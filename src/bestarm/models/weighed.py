@@ -32,7 +32,7 @@ class Weighed(Model):
     array([-1. ,  1. ,  0.5])
     """
 
-    hedge: float = 0.15
+    hedge: float = 0.5
     kept: int = 3
     kinds: tuple[Kind, ...] = KINDS
     scaling: Scaling = Scaling()

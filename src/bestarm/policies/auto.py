@@ -78,7 +78,7 @@ class ByEvidence:
     leading: float = 0.3  # with rounds, the share of one that goes to its leader at most: by its end another may lead
     steps: int = 200
     rivals: int = 12
-    hedge: float = 0.15  # the least weight of separate means, in proportion to that of nonlinear kinds
+    hedge: float = 0.5  # the least weight of separate means, in proportion to that of nonlinear kinds
     refresh: float = 1.4
     kept: int = 3  # hypotheses that take part in decisions, the best of each of the weightiest kinds
     kinds: tuple[Kind, ...] = KINDS
