@@ -37,7 +37,7 @@ class Step(Protocol):
         ...
 
 
-class OneArm:
+class ArmByArm:
     """Steps that change the weight of one arm, the one of largest leverage unless `arm` says otherwise."""
 
     def arm(self, w: AnyArray, g: AnyArray, d: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -87,7 +87,7 @@ class OneArm:
 
 
 @dataclass(frozen=True)
-class VertexExchange(OneArm):
+class VertexExchange(ArmByArm):
     """β/α = (κ − d)/((d − 1) κ) towards the arm of largest leverage, or away from that of least in the support.
 
     The maximiser of log det V on the line through the vertex, whichever of the two is farther from d (Wolfe 1970,
@@ -106,7 +106,7 @@ class VertexExchange(OneArm):
 
 
 @dataclass(frozen=True)
-class Fedorov(OneArm):
+class Fedorov(ArmByArm):
     """γ = (κ/d − 1)/(κ − 1), the maximiser of log det V along the edge (Fedorov 1972)."""
 
     def length(self, t: int, g: AnyArray, along: AnyArray, kappa: AnyArray, d: AnyArray) -> AnyArray:
@@ -114,7 +114,7 @@ class Fedorov(OneArm):
 
 
 @dataclass(frozen=True)
-class Wynn(OneArm):
+class Wynn(ArmByArm):
     """γ_t = 1/(m + 1) where m is the number of virtual pulls so far (Wynn 1970); the start counts as k of them."""
 
     def length(self, t: int, g: AnyArray, along: AnyArray, kappa: AnyArray, d: AnyArray) -> AnyArray:
@@ -122,7 +122,7 @@ class Wynn(OneArm):
 
 
 @dataclass(frozen=True)
-class OpenLoop(OneArm):
+class OpenLoop(ArmByArm):
     """γ_t = 2/(t + 2 + start): no search, hence no stall."""
 
     start: float = 2.0
@@ -132,7 +132,7 @@ class OpenLoop(OneArm):
 
 
 @dataclass(frozen=True)
-class LineSearch(OneArm):
+class LineSearch(ArmByArm):
     """γ that minimises G((1 − γ) π + γ e_j), as Algorithm 2 has it.
 
     Stalls at the first design where two arms tie for the largest leverage: progress would need x_i'V⁻¹x_j large for
