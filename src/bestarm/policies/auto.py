@@ -210,7 +210,7 @@ class ByEvidence:
         """Return the weight of every kind of hypothesis in a run by itself, the largest first."""
         if state.spent == 0:
             return {}
-        found = self._opinion(state.made, self.kinds, state.judged).kinds
+        found = self._opinion(state.made.for_the_answer(), self.kinds, state.judged).kinds
         weights = {kind.name: float(found[j]) for j, kind in enumerate(self.kinds)}
         return dict(sorted(weights.items(), key=lambda item: -item[1]))
 
