@@ -132,10 +132,10 @@ def test_kinds_that_do_not_explore_are_asked_for_the_answer_only(rng):
 def test_one_interaction_among_many_is_found():
     levels = 1.0 - 2.0 * ((np.arange(32)[:, None] >> np.arange(5)) & 1)
     means = levels @ np.array([0.5, -0.4, 0.3, 0.3, 0.4]) + 0.7 * levels[:, 1] * levels[:, 3]
-    bandit = Bandit(np.stack([levels] * 40), np.stack([means] * 40), Gaussian(1.0))
+    bandit = Bandit(np.stack([levels] * 100), np.stack([means] * 100), Gaussian(1.0))
     straight = tuple(kind for kind in KINDS if isinstance(kind, Line) and not kind.residuals)
     found, blind = (np.mean(bandit.correct(play(Auto(kinds=k), bandit, 320, 1).arm)) for k in (KINDS, straight))
-    assert found > 0.9 > 0.6 > blind
+    assert found > 0.85 > 0.6 > blind  # of 100, where .95 and .41 are right: beyond has probability 1e-4
     policy = Auto()
     alone = policy.describe(play(policy, Bandit(levels, means, Gaussian(1.0)), 600, 1).state).weights()
     assert alone["linear, one product"] + alone["affine, one product"] > 0.9

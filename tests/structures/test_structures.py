@@ -272,6 +272,17 @@ def test_where_arms_were_scaled_to_a_sphere_small_residuals_are_for_the_answer_o
             if "residual" in h.kind
         } == {(1.5, answer_only), (6.0, 0)}
         assert all(h.answer_only == 0 for h in made.hypotheses if "residual" not in h.kind)
+        assert all(h.answer_only == 0 and np.all(h.tested == 0) for h in made.for_the_answer().hypotheses)
+
+
+def test_a_line_on_a_sphere_is_doubted_while_pulls_are_chosen_as_far_as_they_can_test_it(rng):
+    arms = rng.standard_normal((30, 4))
+    unit = arms / np.linalg.norm(arms, axis=1, keepdims=True)
+    for features, budget, doubt in ((unit, 120, -2.0), (unit, 60, -1.0), (unit, 1200, -2.0), (arms, 120, 0.0)):
+        made = structures(features, budget, KINDS, Scaling())
+        lines = made.members("linear")
+        np.testing.assert_allclose([made.hypotheses[j].tested for j in lines], doubt, atol=1e-9)
+        assert all(np.all(h.tested == 0) for j, h in enumerate(made.hypotheses) if j not in lines)
 
 
 def test_hypotheses_for_the_answer_only_weigh_but_do_not_stand_for_their_kind(rng):
@@ -281,8 +292,10 @@ def test_hypotheses_for_the_answer_only_weigh_but_do_not_stand_for_their_kind(rn
     known = Tally(counts, sums, sums**2 / 4 + rng.chisquare(3, 30))
     made = structures(unit, 120, KINDS, Scaling())
     pulling, answer = (weigh(m, KINDS, known, 0.15, len(KINDS), 256) for m in (made, made.for_the_answer()))
-    np.testing.assert_array_equal(pulling.kinds, answer.kinds)
-    np.testing.assert_array_equal(pulling.weight, answer.weight)
+    doubted = KINDS.index(next(kind for kind in KINDS if isinstance(kind, Line) and kind.tested))
+    odds = [np.log(mixture.kinds[0] / mixture.kinds[0, doubted]) for mixture in (pulling, answer)]
+    more = np.where(np.arange(len(KINDS)) == doubted, 0.0, -KINDS[doubted].tested)  # with four pulls an arm, all of it
+    np.testing.assert_allclose(odds[0] - odds[1], more, atol=1e-9)
     sizes = [
         [p.scales[1][0] * 4 for p in m.pieces if "exponential" in p.posterior.names[1:]] for m in (pulling, answer)
     ]
