@@ -23,7 +23,7 @@ def gain(lone, pulls=1.0, weight=(0.4, 0.6), best=1.0, noise=(0.8, 1.3)):
 
 def by_quadrature(lone, g, times, mean, noise):
     """Chances of all arms given the mean of some pulls of one, and mean of what it has: b > 0 on a fine grid."""
-    p, m0, b, s = (part[g, ONE] for part in (lone.chance, lone.without, lone.mean, np.sqrt(lone.variance)))
+    m0, b, s = (part[g, ONE] for part in (lone.without, lone.mean, np.sqrt(lone.variance)))
     grid = np.linspace(0, b + 12 * s, 400_001)
     prior = norm.pdf(grid, b, s) / norm.sf(0, b, s)
     seen = norm.pdf(mean, m0 + grid, np.sqrt(noise / times))
@@ -77,10 +77,12 @@ def test_pulls_one_by_one_tell_what_they_tell_together(lone, rng):
     np.testing.assert_allclose(step.variance, whole.variance, rtol=1e-8)
 
 
-@pytest.mark.parametrize("reward", [-1e9, 1e9])
-def test_a_chance_stays_one_whatever_is_seen(reward, lone):
-    for _ in range(5):
+@pytest.mark.parametrize("rewards", [[-1e9] * 5, [1e9] * 5, [1e9, -1e9], [40.0, -40.0, 40.0], [1e9, -1e9, 1e9]])
+def test_a_chance_stays_one_whatever_is_seen(rewards, lone):
+    lone = Lone(lone.chance / lone.chance.sum(-1, keepdims=True), *list(vars(lone).values())[1:])  # it is one of these
+    for reward in rewards:
         lone = lone.after(ONE, np.asarray(1.0), np.asarray(reward), np.array([0.8, 1.3]))
+        np.testing.assert_allclose(lone.chance.sum(axis=-1), 1, rtol=1e-9)
     assert (lone.chance >= 0).all()
     assert (lone.chance.sum(axis=-1) <= 1 + 1e-12).all()
     assert np.isfinite(gain(lone)).all()

@@ -80,7 +80,9 @@ class Lone:
         mean, variance = b + share * (r - b), np.maximum(s2 * scatter / wide, LEAST)
         change = change + np.log(normal(mean / np.sqrt(variance)) / normal(b / np.sqrt(s2)))
         odds = np.exp(np.clip(change, -CERTAIN, CERTAIN))
-        mine, every = hot[..., None, :] > 0, 1 - p + p * odds
+        mine = hot[..., None, :] > 0
+        others = np.sum(np.where(mine, 0.0, self.chance), axis=-1)  # 1 − p has no digits left where p is all but 1
+        every = np.maximum(1 - p, others) + p * odds
         chance = np.where(mine, (p * odds)[..., None], self.chance) / every[..., None]
         return replace(
             self,
