@@ -2,17 +2,19 @@
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import binom, multivariate_normal, norm
 
-from bestarm import catalog, instances
+from bestarm import catalog, instances, misleading
 from bestarm.bandits import Bandit, Gaussian, Tape
-from bestarm.core import Problem
+from bestarm.core import Problem, Pulls, Totals
 from bestarm.errors import InputError
 from bestarm.playing import play
 from bestarm.policies.auto import Auto
 from bestarm.policies.elimination import EliminationState
 from bestarm.policies.opinion import _unbeaten
+from bestarm.structures import aside
 from bestarm.structures.hypotheses import KINDS, Line, OneOf
+from tests.conftest import RowOf
 
 BOTH = np.ones(2, dtype=bool)  # of two rivals count
 
@@ -165,3 +167,129 @@ def test_features_that_lie_do_not_mislead_it(rng):
     right = bandit.correct(play(Auto(), bandit, 800, 1).arm).mean()
     fooled = bandit.correct(play(catalog.policy("top-two-lin"), bandit, 800, 1).arm).mean()
     assert right > 0.8 > 0.5 > fooled
+
+
+def opening(arms, budget, rng, replications=3, **settings):
+    """How often each arm is pulled first."""
+    features = rng.standard_normal((replications, arms, 4))
+    policy = Auto(**settings)
+    pulls = policy.ask(policy.start(Problem(features, budget)), rng)
+    np.testing.assert_array_equal(pulls.arms, np.broadcast_to(np.arange(arms), (replications, arms)))
+    return pulls.times
+
+
+@pytest.mark.parametrize(
+    ("arms", "budget", "size"),
+    [(20, 200, 20), (20, 260, 26), (64, 640, 64), (65, 130, 65), (100, 200, 100), (250, 500, 250), (300, 700, 300)],
+)
+def test_each_arm_is_looked_at_where_that_is_cheap_or_not_all_are_in_play(arms, budget, size, rng):
+    times = opening(arms, budget, rng)
+    assert times.min() == 1
+    np.testing.assert_array_equal(times.sum(-1), size)
+
+
+@pytest.mark.parametrize(
+    ("arms", "budget", "size"),
+    [(20, 199, 20), (64, 639, 64), (40, 100, 10), (100, 199, 20), (300, 500, 50), (300, 50, 12)],
+)
+def test_where_looks_are_dear_the_opening_is_a_tenth_or_twice_the_features(arms, budget, size, rng):
+    times = opening(arms, budget, rng)
+    assert times.min() == 0
+    np.testing.assert_array_equal(times.sum(-1), size)
+
+
+@pytest.mark.parametrize("settings", [{"rounds": 1}, {"rounds": 2}, {"rounds": 7}, {}])
+@pytest.mark.parametrize("arms", [20, 100, 257, 300])
+@pytest.mark.parametrize("budget", [5, 60, 400, 599])
+def test_an_opening_is_as_large_as_it_says(arms, budget, settings, rng):
+    times = opening(arms, budget, rng, 2, **settings)
+    wanted = Auto(**settings)._opening(Problem(np.zeros((arms, 4)), budget))
+    assert (times >= 0).all()
+    np.testing.assert_array_equal(times.sum(-1), wanted)
+
+
+def test_half_of_an_opening_among_many_arms_is_of_any_that_the_design_leaves(rng):
+    features = np.broadcast_to(rng.standard_normal((300, 4)), (200, 300, 4))
+    policy = Auto()
+    times = policy.ask(policy.start(Problem(features, 500)), rng).times
+    np.testing.assert_array_equal(times.sum(-1), 50)
+    design = times.min(axis=0) > 0  # in all replications: the same corners
+    assert 4 < design.sum() <= 25
+    np.testing.assert_array_equal(times[:, design].sum(-1), 25)
+    assert times[:, ~design].max() == 1
+    assert times.max(axis=0).min() == 1  # an arm is left out of all with probability (1 − 25/295)^200, 2e-8
+
+
+@pytest.mark.parametrize(
+    ("arms", "budget", "rounds"), [(20, 100, None), (70, 160, None), (300, 90, None), (20, 100, 5)]
+)
+def test_what_is_set_aside_does_not_depend_on_the_company(arms, budget, rounds, rng):
+    features = rng.standard_normal((6, arms, 3))
+    y = features[..., :1] + rng.standard_normal((6, arms, budget))
+    y = np.where(rng.random(y.shape) < np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.0])[:, None, None], 100 * y, y)
+    y[5] = rng.random((arms, budget)) < 0.3  # rewards 0 and 1 among others
+    tape, policy = Tape.of(features, y), Auto(rounds=rounds)
+    together = run_of(policy, tape, budget, np.random.default_rng(4))
+    assert together.groups.aside.any(axis=-1).sum() >= 3
+    assert not together.groups.aside[5].any()
+    for row in range(6):
+        alone = run_of(policy, tape.replication(row), budget, RowOf(np.random.default_rng(4), 6, row))
+        np.testing.assert_array_equal(alone.known.counts, together.known.counts[row])
+        np.testing.assert_array_equal(alone.judged.counts, together.judged.counts[row])
+        assert policy.recommend(alone) == policy.recommend(together)[row]
+
+
+def run_of(policy, tape, budget, rng):
+    state = policy.start(Problem(tape.features, budget))
+    taken = np.zeros(tape.features.shape[:-1], dtype=np.int64)
+    while (pulls := policy.ask(state, rng)) is not None:
+        state = policy.tell(state, pulls, tape.pull(pulls, taken))
+        np.add.at(taken, (*np.indices(pulls.arms.shape, sparse=True)[:-1], pulls.arms), pulls.times)
+    return state
+
+
+def test_a_star_is_asked_for_again_and_believed_and_an_accident_is_not(rng):
+    features, policy = rng.standard_normal((30, 3)), Auto()
+    for again, right in ((100.0, True), (0.1, False)):
+        state = policy.start(Problem(features, 300))
+        pulls = policy.ask(state, rng)
+        y = 0.3 * features[:, 0] + 0.5 * rng.standard_normal(30)
+        y[int(np.argmin(features[:, 0]))] = star = 100.0
+        arm = int(np.argmax(y == star))
+        state = policy.tell(state, pulls, Totals(y * pulls.times, y * y * pulls.times, 0 * y))
+        assert np.flatnonzero(state.groups.aside).tolist() == [arm]
+        asked = policy.ask(state, rng)
+        assert asked.arms == [arm]
+        one = np.array([again]) * asked.times
+        state = policy.tell(state, asked, Totals(one, again * one, 0 * one))
+        assert state.groups.aside.any() != right
+        assert (policy.recommend(state) == arm) == right
+        if not right:
+            assert policy.ask(state, rng).arms != [arm]
+
+
+def test_rewards_that_come_unasked_are_set_aside_too(rng):
+    features, policy = rng.standard_normal((30, 3)), Auto()
+    state = policy.start(Problem(features, 300))
+    y = np.append(features[:, 0] + 0.1 * rng.standard_normal(30), 500.0)
+    arms = np.append(np.arange(30), 4)
+    state = policy.observe(state, Pulls(arms, np.ones(31, dtype=int)), Totals(y, y * y, 0 * y))
+    assert np.flatnonzero(state.groups.aside).tolist() == [30]
+    np.testing.assert_array_equal(state.judged.counts, 1)
+    np.testing.assert_array_equal(state.known.counts, np.where(np.arange(30) == 4, 2, 1))
+
+
+def test_a_needle_is_found():
+    bandit = misleading.needle(64, replications=200, rng=1)
+    right = np.sum(bandit.correct(play(Auto(), bandit, 128, 1).arm))
+    assert right >= binom.ppf(1e-6, 200, 0.95)  # fewer has probability 1e-6
+
+
+def test_slips_of_one_reward_in_a_hundred_cost_little(monkeypatch, rng):
+    x = rng.uniform(-1, 1, (200, 32, 5))
+    clean = Bandit(x, (x @ rng.standard_normal((200, 5, 1)))[..., 0], Gaussian(0.25))
+    bandit = instances.slipped(clean, 0.01, 100.0)
+    right = np.sum(bandit.correct(play(Auto(), bandit, 128, 1).arm))
+    assert right >= binom.ppf(1e-6, 200, 0.91)
+    monkeypatch.setattr(aside, "FAR", 1e9)  # nothing is odd any more
+    assert np.mean(bandit.correct(play(Auto(), bandit, 128, 1).arm)) < 0.8  # about .67: more has probability 1e-5
