@@ -293,3 +293,11 @@ def test_slips_of_one_reward_in_a_hundred_cost_little(monkeypatch, rng):
     assert right >= binom.ppf(1e-6, 200, 0.91)
     monkeypatch.setattr(aside, "FAR", 1e9)  # nothing is odd any more
     assert np.mean(bandit.correct(play(Auto(), bandit, 128, 1).arm)) < 0.8  # about .67: more has probability 1e-5
+
+
+@pytest.mark.parametrize("level", [5.0, 5e-12, 5e-20, 5e20])
+@pytest.mark.parametrize("rounds", [None, 4])
+def test_rewards_that_are_all_the_same_are_borne(level, rounds, rng):
+    features = rng.standard_normal((3, 5, 3))
+    run = play(Auto(rounds=rounds), Bandit(features, np.full((3, 5), level), Gaussian(0.0)), 400, 1)
+    np.testing.assert_array_equal(run.counts.sum(-1), 400)

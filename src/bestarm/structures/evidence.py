@@ -25,6 +25,7 @@ from bestarm.structures.hypotheses import Hypothesis, Structures
 from bestarm.structures.terms import Terms, weighed
 
 FLOOR = 1e-12  # of the sum of squares: rewards without noise must not make a logarithm infinite
+ROUNDING = 1e-28  # of the sum of squares about 0: what is left where all rewards are the same
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Data:
         if not intercept:
             return FLOOR * self.squares + 1e-290
         around = self.within + np.sum(self.counts * self.centred**2, axis=-1)
-        return FLOOR * around + 1e-290
+        return FLOOR * around + ROUNDING * self.squares + 1e-290
 
     def own(self, bases: tuple[str, ...], scales: tuple[Array, ...], own: Array | float) -> Array:
         """Return τ, the variance `(..., K)` of what each arm has of its own, in units of σ²."""
