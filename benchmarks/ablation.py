@@ -1,7 +1,7 @@
 """What each part of `auto` buys, and what a variation would: paired with `auto` on the same instances and rewards.
 
     python benchmarks/ablation.py --replications 500 -o results/ablation.csv
-    python benchmarks/ablation.py --suite fooled --variant "no arm apart" --variant "nothing set aside" -o results/fooled-parts.csv
+    python benchmarks/ablation.py --suite fooled --variant "no arm apart" -o results/parts.csv
     python benchmarks/ablation.py --try auto:hedge=0.3 --cells randomized --cells static --replications 1000 --round 7
 
 The first changes one part at a time, for docs/which-policy.md. The third tries one variation, a name of VARIANTS or a
