@@ -39,7 +39,7 @@ GROUPS = ("smooth", "kernels", "lines", "switches")
 
 
 def cells(results: Path, name: str) -> list[dict[str, Any]]:
-    """Return a row a cell of a suite: `auto` now and before, and the best rival where others measure it than chose it."""
+    """Return a row a cell of a suite: `auto` now, before, and the best rival as later replications have it."""
     folder, chosen = results / name, suite.load(name)
     if not (folder / "blocks.jsonl").exists():
         return []
