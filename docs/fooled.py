@@ -8,6 +8,8 @@ markers. OTHER is a tree before the change of `auto`, and RIVALS a `--policy` fo
     bestarm bench --suite fooled --rival-from 1000 --replications 3000 RIVALS -o results/fooled
     bestarm bench --suite heldout-7 --rival-from 1000 --replications 2000 RIVALS -o results/heldout-7
     PYTHONPATH=OTHER/src bestarm bench --suite fooled --judge auto --policy uniform -o results/before/fooled
+    bestarm bench --suite SUITE --judge auto --policy uniform --replications 250 -o results/after/SUITE
+    PYTHONPATH=OTHER/src bestarm bench --suite SUITE .. -o results/before/SUITE    # for each earlier suite
     python -m benchmarks.whole_tables --policy after=auto -o results/after-whole.csv
     python -m benchmarks.whole_tables --gp -o results/whole.csv
     PYTHONPATH=OTHER/src:. python -m benchmarks.whole_tables --policy before=auto -o results/whole-before.csv
@@ -83,6 +85,53 @@ def _apart(name: str, one: Any, two: Any) -> dict[str, float]:
     """Return the mean paired difference and half of its 95 % interval."""
     off = np.asarray(one, dtype=float) - np.asarray(two, dtype=float)
     return {name: float(off.mean()), f"{name}_half": 1.96 * float(off.std(ddof=1)) / len(off) ** 0.5}
+
+
+def changed(results: Path) -> list[dict[str, Any]]:
+    """Return a row for each suite that both trees ran: the mean change of `auto`, its interval and the worst cell."""
+    rows = []
+    for name in suite.names():
+        if not all((results / when / name / "blocks.jsonl").exists() for when in ("before", "after")):
+            continue
+        one, two = (Kept.read(results / when, name) for when in ("before", "after"))
+        each = {}
+        for contest in suite.load(name).contests:
+            old, new = one.common(two, contest.cell(PolicyRef("auto")).key)
+            if len(old):
+                each[str(contest)] = _apart("difference", new, old) | {"count": len(old)}
+        if each:
+            rows.append({"suite": "changed", "of": name, "cells": len(each), **_together(each)})
+    return rows
+
+
+def _together(each: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """Return the mean over cells, its interval, how many cells fail, and the worst."""
+    off = np.array([one["difference"] for one in each.values()])
+    half = float(np.sqrt(np.sum([one["difference_half"] ** 2 for one in each.values()]))) / len(each)
+    worst = min(each, key=lambda cell: each[cell]["difference"])
+    return {"replications": int(min(one["count"] for one in each.values())), "difference": float(off.mean()),
+            "difference_half": half, "failing": sum(fails(one) for one in each.values()), "cell": worst,
+            "gain": each[worst]["difference"], "gain_half": each[worst]["difference_half"]}  # fmt: skip
+
+
+def changes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the table of what the change did to each suite."""
+    head = (
+        "suite",
+        "cells",
+        "replications",
+        "mean change, pp (95 %)",
+        "cells that fail",
+        "worst cell, pp (95 %)",
+        "which",
+    )
+    lines = [_row(head), _row(["---"] * len(head))]
+    for row in rows:
+        first = [str(row[key]) for key in ("of", "cells", "replications")]
+        lines.append(
+            _row([*first, points(row, "difference"), str(row["failing"]), points(row, "gain"), str(row["cell"])])
+        )
+    return lines
 
 
 def whole(results: Path) -> list[dict[str, Any]]:
@@ -205,13 +254,16 @@ def main() -> None:
     found: list[Mapping[str, Any]] = []
     for name in SUITES:
         found += cells(results, name) or [row for row in kept if row["suite"] == name]
+    moved = changed(results) or [row for row in kept if row["suite"] == "changed"]
     tables = whole(results) or [row for row in kept if row["suite"] == "whole tables"]
-    NUMBERS.write_text(to_csv([*found, *tables]), encoding="utf-8")
+    NUMBERS.write_text(to_csv([*found, *moved, *tables]), encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
     for name in SUITES:
         rows = [row for row in found if row["suite"] == name]
         if rows:
             page = filled(page, name, [said(rows), "", *table(rows)])
+    if moved:
+        page = filled(page, "changed", changes(moved))
     if tables:
         page = filled(page, "whole", top(tables))
     if (results / "fooled-parts.csv").exists():
