@@ -185,17 +185,21 @@ class BayesGap(Rule):
         gaps -= mean
         gaps += 3 * width + self.epsilon
         gaps = np.maximum(gaps / 2, max(self.epsilon, LEAST))
-        scale = (budget - mean.shape[-1]) / posterior.noise + precision
+        scale = max(budget - mean.shape[-1], 0) / posterior.noise + precision  # below K pulls the prior is all there is
         beta = self.confidence.beta(scale, gaps)
         return Look(*closest_race(mean, width * beta[..., None]), beta)
 
 
 @dataclass(frozen=True)
 class SmallestBound:
-    """J(t) at the t where BayesGap's bound B_J(t) was smallest."""
+    """J(t) at the t where the bound B_J(t) was smallest; of fewer pulls than arms the largest estimated mean.
+
+    A bound compares with arms never pulled, of which it knows nothing: the least of such bounds says nothing either.
+    """
 
     def arm(self, state: SequentialState) -> Array:
-        return state.memory.best
+        known = state.problem.budget >= state.problem.arms
+        return state.memory.best if known else np.argmax(state.posterior.mean, axis=-1)
 
 
 # ----------------------------------------------------------------------------------------------- LinGapE
