@@ -5,13 +5,14 @@ A posterior has means m `(..., K)` and covariances C; s_k² = C_kk, and n_k coun
 
 from dataclasses import dataclass, replace
 from math import log, pi, sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from bestarm.core import Array, Problem, Random
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, pick, rank
+from bestarm.needs import Least
 from bestarm.policies.choices import best_other, closest_race, most_telling, put
 from bestarm.policies.choosers import Chooser, GreedyArm
 from bestarm.policies.radii import (
@@ -145,6 +146,8 @@ class BayesGap(Rule):
     U, L = m ± β s, B_k = max_{i≠k} U_i − L_k, J = argmin B_k, j = argmax_{k≠J} U_k, with β from the hardness Σ_k H_k⁻²,
     H_k = max((D_k + ε)/2, ε), where D_k bounds the gap of arm k at three deviations.
     """
+
+    wants: ClassVar = Least.ARMS
 
     epsilon: float = 1e-3
     confidence: Confidence = Hoffman()
