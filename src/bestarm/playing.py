@@ -48,15 +48,15 @@ def play(
     (0, 320)
     """
     run = played(policy, bandit, budget, rng, watch)
-    warn_if_short(policy, Problem(bandit.features, budget, bandit.noise_variance), stacklevel=3)
+    warn_if_short(policy, Problem(bandit.features, budget, bandit.noise_variance))
     return run
 
 
-def warn_if_short(policy: Policy[Any], problem: Any, stacklevel: int = 2) -> None:
+def warn_if_short(policy: Policy[Any], problem: Any) -> None:
     """Warn where the budget is below what a policy needs: the one place that does, for runs and studies."""
     words = catalog.shortage(policy, problem)
     if words is not None:
-        warnings.warn(words, BudgetWarning, stacklevel=stacklevel + 1)
+        warnings.warn(words, BudgetWarning, stacklevel=3)
 
 
 def played(

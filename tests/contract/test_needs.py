@@ -13,6 +13,7 @@ from bestarm.errors import BudgetError, BudgetWarning
 from bestarm.playing import play
 from bestarm.policies.batched import Batched
 from bestarm.simulate.chunks import judged
+from bestarm.study.successor import create_from
 from tests.conftest import bandit_for
 
 FEATURES = np.random.default_rng(8).standard_normal((12, 3))
@@ -129,6 +130,14 @@ def test_a_run_warns_once(rng):
     assert [one for one in words if "needs" in one] == [
         "uniform needs 12 pulls of 12 arms, a pull of each arm; a budget of 5 is fewer, and its answer means little"
     ]
+
+
+def test_a_successor_warns_once_where_nothing_is_known(tmp_path):
+    old = create_study(FEATURES, 5, policy="uniform", study_name="old", storage=tmp_path / "s.db", seed=1)
+    assert len(said(lambda: create_from(old, "new", tmp_path / "s.db"))) == 1
+    batch = old.ask(2)
+    old.tell(batch, [1.0, 2.0])
+    assert said(lambda: create_from(old, "newer", tmp_path / "s.db")) == []
 
 
 def test_money_is_counted_in_pulls():

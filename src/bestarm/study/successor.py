@@ -51,9 +51,11 @@ def create_from(
         return new
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BudgetWarning)  # what its arms gave before is known
+        warnings.simplefilter("ignore", BudgetWarning)
         begun(Memory())  # what cannot be, is found before anything is written
-        return begun(storage)
+        if old.state.total:  # what the arms gave before is known, however few pulls there are
+            return begun(storage)
+    return begun(storage)
 
 
 def _arms(old: Study, arms: Arms | str | Path | None, read: dict[str, Any] | None) -> dict[str, Any]:
