@@ -1,9 +1,10 @@
 """What each part of `auto` buys, and what a variation would: paired with `auto` on the same instances and rewards.
 
     python benchmarks/ablation.py --replications 500 -o results/ablation.csv
+    python benchmarks/ablation.py --suite fooled --variant "no arm apart" -o results/parts.csv
     python benchmarks/ablation.py --try auto:hedge=0.3 --cells randomized --cells static --replications 1000 --round 7
 
-The first changes one part at a time, for docs/which-policy.md. The second tries one variation, a name of VARIANTS or a
+The first changes one part at a time, for docs/which-policy.md. The third tries one variation, a name of VARIANTS or a
 policy as `bestarm bench --policy` takes it, and appends a row to docs/decisions/0007_auto_tried.csv. Instances and
 rewards are those of `bestarm bench --suite default`.
 """
@@ -11,7 +12,7 @@ rewards are those of `bestarm bench --suite default`.
 import argparse
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,15 @@ from joblib import Parallel, delayed
 from bestarm.bench import suite
 from bestarm.bench.runner import world
 from bestarm.bench.table import to_csv
+from bestarm.core import Problem
 from bestarm.errors import BestArmError
 from bestarm.playing import play
-from bestarm.policies.auto import Auto
+from bestarm.policies.auto import Auto, AutoState
+from bestarm.policies.opinion import Opinion
 from bestarm.simulate.chunks import CHUNK
 from bestarm.simulate.intervals import paired
 from bestarm.simulate.policies import PolicyRef, policy_of_text
-from bestarm.structures.hypotheses import KINDS, Line, OneOf, Scaling, SeparateMeans, Smooth
+from bestarm.structures.hypotheses import KINDS, Line, OneArm, OneOf, Scaling, SeparateMeans, Smooth
 
 ROOT = Path(__file__).parent.parent
 TRIED = ROOT / "docs" / "decisions" / "0007_auto_tried.csv"
@@ -43,6 +46,32 @@ OWN = tuple(
     Line(f"{base}, own residual", base, intercept=base == "standard", residuals=(1.5, 6.0), residual="own")
     for base in ("centred", "standard")
 )
+
+
+@dataclass(frozen=True)
+class Moments(Auto):
+    """`auto` that sees an arm apart by the moments of its mixture alone."""
+
+    def _opinion(self, *given: Any) -> Opinion:
+        return replace(super()._opinion(*given), lone=None)
+
+
+@dataclass(frozen=True)
+class NoLooks(Auto):
+    """`auto` whose first pulls are a design alone."""
+
+    def _looks(self, problem: Problem) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Trusting(Auto):
+    """`auto` that sets nothing aside."""
+
+    def _settled(self, state: AutoState) -> AutoState:
+        return state
+
+
 VARIANTS = {
     "auto": Auto(),
     "linear only": Auto(kinds=tuple(k for k in KINDS if isinstance(k, Line) and not k.residuals)),
@@ -55,6 +84,12 @@ VARIANTS = {
     "no line without intercept": Auto(kinds=without("linear", "linear, smooth residual")),
     "a residual of each arm's own, too": Auto(kinds=(*KINDS, *OWN)),
     "no hedge": Auto(hedge=0.0),
+    "a hedge of .15": Auto(hedge=0.15),
+    "no arm apart": Auto(kinds=tuple(k for k in KINDS if not isinstance(k, OneArm))),
+    "an arm apart by its moments": Moments(),
+    "no first looks": NoLooks(),
+    "nothing set aside": Trusting(),
+    "lines not tested": Auto(kinds=tuple(replace(k, tested=0.0) if isinstance(k, Line) else k for k in KINDS)),
     "one hypothesis decides": Auto(kept=1),
     "four rivals": Auto(rivals=4),
     "one rival at a time": Auto(rivals=1),
@@ -141,6 +176,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--cells", action="append", default=[], help="only contests with one of these words")
     parser.add_argument("--arms", type=int, default=64, help="the largest number of arms")
     parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--variant", action="append", default=[], help="only this row of the table; all by default")
     parser.add_argument("--try", dest="variation", help="one variation, such as auto:hedge=0.3")
     parser.add_argument("--against", default="auto", help="what it is compared with")
     parser.add_argument("--round", type=int, default=0, help="of the row")
@@ -157,7 +193,11 @@ def main() -> None:
     chosen = suite.load(given.suite)
     seed = chosen.seed if given.seed is None else given.seed
     field, chunks = contests(chosen, given.arms, given.cells, given.every), -(-given.replications // CHUNK)
-    names = [given.against, given.variation] if given.variation else list(VARIANTS)
+    names = (
+        [given.against, given.variation]
+        if given.variation
+        else list(dict.fromkeys(["auto", *(given.variant or VARIANTS)]))
+    )
     right = measured({name: policy(name) for name in names}, field, seed, chunks, given.jobs)
     if given.variation:
         row = tried(given, compared(right[given.variation], right[given.against]), len(field), chunks * CHUNK)

@@ -5,8 +5,10 @@ from dataclasses import is_dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from bestarm import plugins
-from bestarm.core import policy_of
+from bestarm.core import Problem, policy_of
 from bestarm.errors import InputError
 from bestarm.models.glm import GLM
 from bestarm.models.law import Logistic, Poisson
@@ -16,7 +18,19 @@ from bestarm.policies.named import ENTRIES, Entry, forest, fwg
 from bestarm.spec import changed, equations, expression, settings
 from bestarm.texts import divided, imported, made, pairs, value_of
 
-__all__ = ["ENTRIES", "MODELS", "Entry", "default_policy", "explained", "fwg", "model", "names", "policy"]
+__all__ = [
+    "ENTRIES",
+    "MODELS",
+    "Entry",
+    "default_policy",
+    "explained",
+    "fwg",
+    "model",
+    "name_of",
+    "names",
+    "policy",
+    "shortage",
+]
 
 MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "linear": (Linear, "gse-lin-fwg"),
@@ -156,8 +170,41 @@ def part(kind: str, text: str) -> Any:
     return _one(plugins.part(kind, text, known), text)
 
 
+def name_of(policy: Any) -> str:
+    """Return the catalog's name of a policy, else the name of its class."""
+    for name, entry in ENTRIES.items():
+        if entry.policy == policy:
+            return name
+    return type(policy).__name__
+
+
+def shortage(policy: Any, problem: Any) -> str | None:
+    """Return in words that the budget is below what a policy needs for its answer to mean anything; None if it is not.
+
+    >>> shortage(policy("uniform"), Problem(np.eye(8), 5))
+    'uniform needs 8 pulls of 8 arms, a pull of each arm; a budget of 5 is fewer, and its answer means little'
+    """
+    need = policy_of(policy).needs(problem)
+    if problem.arms == 1 or problem.budget >= need.pulls:
+        return None
+    return (
+        f"{name_of(policy)} needs {need.pulls:,} pulls of {problem.arms:,} arms, {need.why}; a budget of "
+        f"{problem.budget:,} is fewer, and its answer means little"
+    )
+
+
+EXAMPLE = 64, 6  # arms and features
+
+
+def _needs(policy: Any) -> str:
+    """Return what a policy needs, and how many pulls that is for example."""
+    arms, features = EXAMPLE
+    need = policy_of(policy).needs(Problem(np.random.default_rng(0).standard_normal(EXAMPLE), 1))
+    return f"{need.why}: {need.pulls} pulls of {arms} arms with {features} features, for example"
+
+
 def explained(name: str) -> dict[str, str]:
-    """Return what there is to say of a policy: its expression, settings, equations, citation and page.
+    """Return what there is to say of a policy: its expression, settings, what it needs, equations, citation and page.
 
     >>> explained("uniform")["expression"]
     "Elimination(Means(), Uniform(), EvenStages(eta=float('inf')))"
@@ -175,6 +222,7 @@ def explained(name: str) -> dict[str, str]:
         "rewards": entry.rewards,
         "expression": expression(chosen),
         "settings": ", ".join(numbers),
+        "needs": _needs(chosen),
         "equation": "\n".join(equations(chosen)),
         "source": entry.source,
         "page": entry.page,

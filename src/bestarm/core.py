@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from bestarm.errors import ArmsError, BudgetError, InputError
+from bestarm.needs import Least, Need
 from bestarm.numbers import LARGEST_VALUE, LARGEST_WHOLE, real, whole
 from bestarm.totals import AnyArray as AnyArray
 from bestarm.totals import Array as Array
@@ -240,6 +241,10 @@ class WholePolicy(Policy[S], Protocol[S]):
         """Whether it takes fewer pulls than it asked for as it takes all, so that a plan may be cut to fit."""
         ...
 
+    def needs(self, problem: Problem) -> Need:
+        """Return the fewest pulls of these arms with which its answer means something; the budget does not matter."""
+        ...
+
     def describe(self, state: S) -> Standing:
         """Return how a run stands."""
         ...
@@ -276,6 +281,9 @@ class _Defaults:
 
     def __init__(self, policy: Any) -> None:
         self.policy = policy
+
+    def needs(self, problem: Problem) -> Need:
+        return Least.TWO.need(problem.arms, problem.arms)
 
     def describe(self, state: Any) -> Standing:
         return Standing()
@@ -320,7 +328,7 @@ class _Completed:
 
 
 METHODS = ("start", "ask", "tell", "recommend")
-ASKED = ("model", "flexible", "describe", "observe", "in_rounds", "in_batches", "sees", "altered")
+ASKED = ("model", "flexible", "needs", "describe", "observe", "in_rounds", "in_batches", "sees", "altered")
 
 
 def policy_of(value: Any) -> WholePolicy[Any]:

@@ -204,6 +204,16 @@ def rank(coordinates: AnyArray) -> AnyArray:
     return xp.round(xp.sum(coordinates * coordinates, axis=(-2, -1)))
 
 
+def dimension(features: AnyArray) -> int:
+    """Return the dimension of the span of arms `(..., k, d)`, the largest of all replications.
+
+    >>> dimension(np.ones((2, 5, 3)))
+    1
+    """
+    found = rank(Candidates.of(features).coordinates)
+    return int(namespace(found).max(found)) if found.size else 0
+
+
 def moment(coordinates: AnyArray, weights: AnyArray, filling: AnyArray | None = None) -> AnyArray:
     """Return V = Σ_i w_i x_i x_i', `(..., r, r)`, with ones on the diagonal of columns that are zero.
 

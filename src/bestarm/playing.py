@@ -1,11 +1,13 @@
 """The loop that joins a policy to a bandit."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from bestarm import catalog
 from bestarm.core import AnyArray, Policy, Problem, Pullable, Pulls, Totals, namespace
-from bestarm.errors import OverspentError
+from bestarm.errors import BudgetWarning, OverspentError
 from bestarm.linalg import accumulate
 from bestarm.numbers import generator
 
@@ -38,11 +40,33 @@ def play(
 ) -> Run:
     """Ask `policy`, pull `bandit`, tell, until nothing is left to pull; `watch` sees every round.
 
+    A budget below what the policy needs is said by a `BudgetWarning`.
+
     >>> from bestarm import catalog, instances
     >>> run = play(catalog.policy("gse-lin-fwg"), instances.static(gap=3.0), budget=320, rng=1)
     >>> int(run.arm), int(run.counts.sum())
     (0, 320)
     """
+    run = played(policy, bandit, budget, rng, watch)
+    warn_if_short(policy, Problem(bandit.features, budget, bandit.noise_variance))
+    return run
+
+
+def warn_if_short(policy: Policy[Any], problem: Any) -> None:
+    """Warn where the budget is below what a policy needs: the one place that does, for runs and studies."""
+    words = catalog.shortage(policy, problem)
+    if words is not None:
+        warnings.warn(words, BudgetWarning, stacklevel=3)
+
+
+def played(
+    policy: Policy[Any],
+    bandit: Pullable,
+    budget: int,
+    rng: Any = None,
+    watch: Callable[[Round], None] | None = None,
+) -> Run:
+    """Play without a word on the budget, which benchmarks choose small on purpose."""
     choices, rewards = generator(rng).spawn(2)
     problem = Problem(bandit.features, budget, bandit.noise_variance)
     xp = namespace(bandit.features)

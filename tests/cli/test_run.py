@@ -344,3 +344,14 @@ def test_a_version_needs_no_numbers():
     code = "import sys; from bestarm.cli import main\ntry: main(['--version'])\nfinally: print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_a_budget_below_what_the_policy_needs_is_said_in_a_line(table):
+    said = [
+        line for line in simulated(table, "--budget", 5, "--policy", "uniform").stderr.splitlines() if "needs" in line
+    ]
+    assert said == [
+        "uniform needs 8 pulls of 8 arms, a pull of each arm; a budget of 5 is fewer, and its answer means little"
+    ]
+    assert "needs" not in simulated(table, "--budget", 8, "--policy", "uniform").stderr
+    assert "needs       a pull of each arm: 64 pulls of 64 arms" in call("policies", "uniform").stdout

@@ -380,3 +380,11 @@ def test_auto_is_the_policy_of_that_name_unless_a_model_is_named():
     assert set(plan(np.eye(4), policies="auto", **options).budget) == {"auto"}
     assert set(plan(np.eye(4), "means", policies="auto", **options).budget) == {"gse-means"}
     assert set(plan(np.eye(4), **options).budget) == {"gse-lin-fwg", "sequential-halving", "uniform"}
+
+
+def test_a_budget_below_what_a_policy_needs_is_said():
+    options = {"gap": 1.0, "noise_variance": 0.01, "replications": 100, "rng": 1, "n_jobs": 1}
+    with pytest.warns(BudgetWarning, match="uniform needs 6 pulls of 6 arms"):
+        thin = plan(np.eye(6), policies=["uniform"], budget=4, **options)
+    assert any("uniform needs 6 pulls" in one for one in thin.warnings)
+    assert not plan(np.eye(6), policies=["uniform"], budget=6, **options).warnings

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bestarm import instances
+from bestarm import catalog, instances
 from bestarm.bandits import Bandit, Gaussian
 from bestarm.core import Problem, Pulls, Totals
 from bestarm.errors import InputError
@@ -128,3 +128,21 @@ def test_a_length_scale_is_tuned_inside_its_part():
     found = tune(bayesgap(KernelPrior(Exponential())), "prior.kernel.length", [0.1, 1.0], bandits, 40, 40, 1)
     assert found.policy.prior.kernel.length in (0.1, 1.0)
     assert [trial.value for trial in found.trials] == [0.1, 1.0]
+
+
+@pytest.mark.parametrize("name", ["bayesgap-lin", "bayesgap-exp", "bayesgap-matern", "ugapeb-paper"])
+def test_with_fewer_pulls_than_arms_it_names_the_largest_posterior_mean(name):
+    rng = np.random.default_rng(5)
+    features = rng.standard_normal((100, 30, 3))
+    bandit = Bandit(features, features @ np.array([0.6, -0.4, 0.3]), Gaussian(0.25))
+    run = play(catalog.policy(name), bandit, 20, 3)
+    assert np.array_equal(run.arm, np.argmax(run.state.posterior.mean, axis=-1))
+    to_chance = np.max(bandit.means, axis=-1) - np.mean(bandit.means, axis=-1)
+    assert np.mean(bandit.regret(run.arm)) < 0.5 * np.mean(to_chance)  # a random arm has 1, as most of them had
+
+
+def test_with_as_many_pulls_as_arms_it_names_the_arm_of_the_smallest_bound():
+    features = np.random.default_rng(6).standard_normal((50, 12, 3))
+    bandit = Bandit(features, features @ np.array([0.6, -0.4, 0.3]), Gaussian(0.25))
+    run = play(catalog.policy("bayesgap-lin"), bandit, 12, 3)
+    assert np.array_equal(run.arm, run.state.memory.best)

@@ -11,6 +11,7 @@ from bestarm import bounds, catalog, instances
 from bestarm.bandits import Bandit, Gaussian, Tape
 from bestarm.core import Problem, Pulls, Totals
 from bestarm.designs.spread import Uniform
+from bestarm.designs.transductive import Transductive
 from bestarm.errors import ArmsError, BudgetError, InputError
 from bestarm.models.means import Means
 from bestarm.playing import play
@@ -174,3 +175,13 @@ def test_the_measured_error_is_below_the_theorems_bound(bandit, budget, rng):
 
 def test_any_arm_is_a_part_not_a_flag():
     assert catalog.policy("gse-lin-xy-all").measure == AllArms()
+
+
+def test_gse_auto_designs_for_many_arms_without_looking_at_all_pairs(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Transductive, "weights", lambda self, *given: asked.append(given))
+    policy = catalog.policy("gse-auto")
+    features = np.random.default_rng(2).standard_normal((600, 5))
+    pulls = policy.ask(policy.start(Problem(features, 300)), np.random.default_rng(1))
+    assert pulls.total == 30  # of ten stages
+    assert not asked

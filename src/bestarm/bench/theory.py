@@ -23,7 +23,7 @@ from bestarm.core import policy_of
 from bestarm.designs.ascent import Ascent
 from bestarm.designs.starts import Multiplicative
 from bestarm.linalg import Candidates
-from bestarm.playing import Round, play
+from bestarm.playing import Round, played
 from bestarm.policies.named import literal
 from bestarm.policies.schedules import EvenStages, YangTan
 from bestarm.simulate.chunks import CHUNK
@@ -196,7 +196,7 @@ def shares_evenly(view: SettingView) -> Found:
         gaps.append(int(np.ptp(one.pulls.times, axis=-1).max()))
 
     bandit = instances.static(gap=0.5, replications=50)
-    play(player(text).build(), bandit, budget_of(text, 320), 1, watch)
+    played(player(text).build(), bandit, budget_of(text, 320), 1, watch)
     told = f"largest difference between two arms still in, by stage: {', '.join(map(str, gaps))} pulls"
     return Found(HOLDS if max(gaps) <= 1 else FAILS, told)
 
@@ -228,7 +228,7 @@ def lost_first(cell: Cell, seed: int, number: int) -> Any:
             active = policy_of(policy).describe(one.after).active
             gone.append(~np.any(active & best, axis=-1))
 
-    play(policy, pulled, cell.budget, seed, watch)
+    played(policy, pulled, cell.budget, seed, watch)
     return gone[0].astype(float)
 
 

@@ -15,9 +15,9 @@ from bestarm.cli.answering import show
 from bestarm.cli.app import DIRECTION, FORMAT, loudness, main, print_answer, print_table, say, stopped_with
 from bestarm.cli.options import COUNT, PULLING, accounted, options, warnings_said
 from bestarm.cli.tables import read_arms, reading, table_options
-from bestarm.core import Goal, policy_of, variance_of_noise, whole_budget
+from bestarm.core import Goal, variance_of_noise, whole_budget
 from bestarm.draw.style import writable
-from bestarm.errors import BudgetWarning, InputError
+from bestarm.errors import InputError
 from bestarm.numbers import counted
 from bestarm.progress import write
 from bestarm.rewards import Rewards
@@ -89,7 +89,9 @@ def run(**given: Any) -> None:
             direction=asked.direction, noise_variance=asked.noise_variance, read=read,
             **_policy(asked),
         )  # fmt: skip
-        _warn_if_thin(study)
+        if study.state.rows is not None:
+            rows = study.state.rows
+            say(f"{rows.rows:,} arms, {counted(rows.columns, 'feature')}, read in blocks")
         truth = world if world is None or means is None else Bandit(study.state.features_of(), means, world)
         _made(study, pull or truth, asked)
         _answer(study, truth, asked)
@@ -108,7 +110,7 @@ def run(**given: Any) -> None:
 def policies(name: str | None, style: str) -> None:
     """List the policies there are, those of installed packages too, or explain one: `bestarm policies gse-lin-fwg`.
 
-    Of one policy it prints the expression to type in Python, settings, equations, citation and page.
+    Of one policy it prints the expression to type in Python, settings, what it needs, equations, citation and page.
     """
     if name is not None:
         told = catalog.explained(name)
@@ -178,20 +180,6 @@ def _world(means: Any, asked: Any) -> Any:
         return ColumnBandit.of(open_source(asked.arms_file, [asked.simulate]), noise, Goal.of(asked.direction))
     law.check_means(means)
     return noise
-
-
-def _warn_if_thin(study: Study) -> None:
-    state = study.state
-    if state.rows is not None:
-        say(f"{state.rows.rows:,} arms, {counted(state.rows.columns, 'feature')}, read in blocks")
-    _, begun = study.driver.started or (0, None)
-    for pulls in () if begun is None else policy_of(state.policy).describe(begun).stages[:1]:
-        dimension = np.linalg.matrix_rank(state.features_of()) if state.rows is None else state.rows.columns
-        if pulls < dimension:
-            say(
-                f"{BudgetWarning.__name__}: {counted(pulls, 'pull')} in the first stage cannot determine {dimension} "
-                "dimensions; more budget, fewer features or a larger eta would help"
-            )
 
 
 def _made(study: Study, pull: Any, asked: Any) -> None:

@@ -10,6 +10,7 @@ elsewhere (1) still has the right θ for its root, and (4) is what its rewards s
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from bestarm.linalg import Candidates, leverage, matvec, moment, rank
 from bestarm.models.law import LONGEST, Law, Logistic, law_of
 from bestarm.models.linear import noise_of
 from bestarm.models.protocols import Fit, LawModel
+from bestarm.needs import Least
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class GLM(LawModel):
     >>> GLM().fit(one, Tally(np.array([10.0]), np.array([7.0]), np.array([7.0]))).score.round(4)  # logit 0.7
     array([0.8473])
     """
+
+    wants: ClassVar = Least.DIMENSIONS
 
     link: Law = Logistic()
     ridge: float = 1e-8

@@ -5,13 +5,14 @@
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates, leverage, matvec, moment, rank, symmetric_inverse
 from bestarm.models.protocols import Fit, LawModel
+from bestarm.needs import Least
 
 
 class Solver(Protocol):
@@ -65,6 +66,8 @@ class Linear(LawModel):
     >>> Linear().fit(arms, tally).mean.round(9)
     array([3., 2., 5.])
     """
+
+    wants: ClassVar = Least.DIMENSIONS
 
     solver: Solver = Projected()
 

@@ -1,7 +1,7 @@
 """No structure: each arm speaks for itself."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from bestarm.core import Array, Tally
 from bestarm.linalg import Candidates
 from bestarm.models.many import Believed
 from bestarm.models.protocols import Fit, Model, each_by_itself
+from bestarm.needs import Least
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Means(Model):
     >>> Means().fit(Candidates.of(np.eye(3)), tally).mean
     array([1., 4., 2.])
     """
+
+    wants: ClassVar = Least.ARMS
 
     def fit(self, candidates: Candidates, tally: Tally) -> Fit:
         mean = sample_means(tally.counts, tally.sums)

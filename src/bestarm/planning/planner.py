@@ -169,6 +169,9 @@ def _answer(runs: Simulation, given: int | None, searched: bool, about: dict[str
             notes.append(f"{said}, the most tried; an error of {runs.error:g} needs more, or a larger gap")
         elif not searched and mine[at]["error"] > 0.5:
             notes.append(f"{said}: the budget is too small for this gap")
+        noise = runs.worlds.noise.variance
+        short = given and catalog.shortage(runs.policies[name], Problem(runs.worlds.features, given, noise))
+        notes += [short] if short else []
     for note in notes:
         warnings.warn(note, BudgetWarning, stacklevel=3)
     return Plan(

@@ -8,6 +8,7 @@ import numpy as np
 from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Tally, Totals, policy_of
 from bestarm.linalg import entries, tally
 from bestarm.models.means import sample_means
+from bestarm.needs import Need
 from bestarm.numbers import whole
 
 
@@ -76,6 +77,9 @@ class Batched:
 
     def describe(self, state: BatchedState) -> Standing:
         return policy_of(self.policy).describe(state.inner)
+
+    def needs(self, problem: Problem) -> Need:
+        return policy_of(self.policy).needs(problem)
 
     def sees(self, features: Array) -> Array:
         return policy_of(self.policy).sees(features)

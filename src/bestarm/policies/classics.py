@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from bestarm.core import Array, Problem, Pulls, Random, Tally, Totals
 from bestarm.linalg import pick, tally
 from bestarm.models.means import sample_means
+from bestarm.needs import Least
 from bestarm.policies.choices import put
 from bestarm.policies.radii import known_noise, reward_range
 from bestarm.policies.schedules import harmonic
@@ -22,6 +23,8 @@ SMALLEST = 1e-12  # a variance or a squared gap below this part of the largest c
 @dataclass(frozen=True)
 class NoPrior:
     """Nothing is known before, and nothing of one arm from another: sample means."""
+
+    wants: ClassVar = Least.ARMS
 
     @property
     def variance(self) -> float:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from bestarm.core import Array, Estimates, Problem, Pulls, Random, Standing, Tally, Totals
-from bestarm.errors import InputError
-from bestarm.linalg import Candidates, entries, rank, rows, scatter, tally, top
+from bestarm.errors import BudgetError, InputError
+from bestarm.linalg import Candidates, dimension, entries, rank, rows, scatter, tally, top
 from bestarm.models.protocols import Fit, Model
+from bestarm.needs import Need, smallest, wanted_by
 from bestarm.policies.schedules import EvenStages, Schedule, Stages
 
 MANY = 5000
@@ -153,6 +154,27 @@ class Elimination:
     def eta(self) -> float | None:
         """The η of the theorem's bound on the error; None where the schedule is none it speaks of."""
         return self.schedule.ratio
+
+    def needs(self, problem: Problem) -> Need:
+        return self.needed(problem.arms, dimension(problem.features))
+
+    def needed(self, arms: int, dimension: int) -> Need:
+        """Return what the first stage needs so that its model can tell arms apart, and each other stage a pull."""
+        each = wanted_by(self.model).need(arms, dimension)
+
+        def first(budget: int) -> int:
+            """Return the pulls of the first stage, 0 where the budget is refused; rounding up takes what there is."""
+            try:
+                stages = self.schedule.stages(arms, budget, lambda: dimension)
+            except BudgetError:
+                return 0
+            return min((budget, *(stages[0].certain if stages else ())))
+
+        pulls = smallest(lambda budget: first(budget) >= each.pulls, each.pulls)
+        if not first(max(pulls - 1, 1)):
+            return Need(pulls, "with fewer it refuses to begin")
+        stages = len(self.schedule.stages(arms, pulls, lambda: dimension))
+        return Need(pulls, each.why if stages < 2 else f"{each.why} in the first of {stages} stages")
 
     def start(self, problem: Problem) -> EliminationState:
         everyone = _everyone(problem)

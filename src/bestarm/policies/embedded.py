@@ -6,6 +6,7 @@ from typing import Any
 
 from bestarm.core import Array, Policy, Problem, Pulls, Random, Standing, Totals, policy_of
 from bestarm.embeddings import Embedding
+from bestarm.needs import Need
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,13 @@ class Embedded:
     policy: Policy[Any]
 
     def start(self, problem: Problem) -> Any:
-        return self.policy.start(replace(problem, features=self.embedding.embed(problem.features)))
+        return self.policy.start(self._embedded(problem))
+
+    def needs(self, problem: Problem) -> Need:
+        return policy_of(self.policy).needs(self._embedded(problem))
+
+    def _embedded(self, problem: Problem) -> Problem:
+        return replace(problem, features=self.embedding.embed(problem.features))
 
     def ask(self, state: Any, rng: Random) -> Pulls | None:
         return self.policy.ask(state, rng)

@@ -1,6 +1,7 @@
 """Maximum likelihood in a generalized linear model, tracked pull by pull: what UCB-GLM (Li, Lu and Zhou 2017) knows."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from bestarm.core import Array, Pulls, Tally, Totals
 from bestarm.linalg import Candidates, matvec, tally
 from bestarm.models.glm import PenalisedLikelihood
 from bestarm.models.law import Law, Logistic
+from bestarm.needs import Least
 from bestarm.policies.posteriors import LinearPrior
 from bestarm.posteriors import Normal, NormalPosterior
 
@@ -26,6 +28,8 @@ class MaximumLikelihood:
     >>> np.abs(posterior.mean).round(4)  # logit 0.7
     array([0.8473, 0.    ])
     """
+
+    wants: ClassVar = Least.DIMENSIONS
 
     link: Law = Logistic()
     ridge: float = 1e-8

@@ -11,7 +11,8 @@ from bestarm.designs.protocols import Weights
 from bestarm.designs.transductive import Transductive
 from bestarm.designs.width import Width, WorstPair, solve_where
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates, matvec, moment, scatter, tally
+from bestarm.linalg import Candidates, dimension, matvec, moment, scatter, tally
+from bestarm.needs import Least, Need
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class P1Rage:
     growth: float = 2.0
     steady: Weights = Ascent()
     width: Width = WorstPair(Transductive(tolerance=0.1))
+
+    def needs(self, problem: Problem) -> Need:
+        return Least.DIMENSIONS.need(problem.arms, dimension(problem.features))
 
     def start(self, problem: Problem) -> P1RageState:
         candidates = Candidates.of(problem.features)

@@ -11,9 +11,10 @@ from bestarm.designs.protocols import Rounding, without_dust
 from bestarm.designs.rounding import AutoRound
 from bestarm.designs.width import Width, solve_where, spread_out
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates, tally
+from bestarm.linalg import Candidates, dimension, tally
 from bestarm.models.linear import Linear
 from bestarm.models.protocols import Model
+from bestarm.needs import Least, Need
 from bestarm.policies.elimination import StageMemory
 
 
@@ -80,16 +81,26 @@ class Peace:
     rounding: Rounding = AutoRound()
     model: Model = Linear()
 
+    def needs(self, problem: Problem) -> Need:
+        *_, width = self._whole(problem)
+        epochs = max(1, int(np.max(self.halving.epochs(width), initial=1)))
+        each = Least.DIMENSIONS.need(problem.arms, dimension(problem.features))
+        return Need(epochs * each.pulls, f"{each.why} in each of {epochs} epochs")
+
     def start(self, problem: Problem) -> PeaceState:
-        candidates = Candidates.of(problem.features)
-        order = np.broadcast_to(np.arange(problem.arms, dtype=np.int64), problem.features.shape[:-1])
-        length = np.full(problem.batch, problem.arms, dtype=np.int64)
-        weights, width = self.width.solve(candidates, order, length)
+        candidates, order, length, weights, width = self._whole(problem)
         epochs = np.clip(np.astype(self.halving.epochs(width), np.int64), 1, problem.budget)
         zero = np.zeros_like(weights)
         known = Tally(zero, zero, zero)
         spent = np.zeros_like(length)
         return PeaceState(problem, candidates, 0, epochs, spent, length == 1, order, length, weights, width, known)
+
+    def _whole(self, problem: Problem) -> tuple[Candidates, Array, Array, Array, Array]:
+        """Return the arms, all of them in, with their design and width."""
+        candidates = Candidates.of(problem.features)
+        order = np.broadcast_to(np.arange(problem.arms, dtype=np.int64), problem.features.shape[:-1])
+        length = np.full(problem.batch, problem.arms, dtype=np.int64)
+        return candidates, order, length, *self.width.solve(candidates, order, length)
 
     def ask(self, state: PeaceState, rng: Random) -> Pulls | None:
         if bool(np.all(state.over)):

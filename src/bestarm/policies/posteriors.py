@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from bestarm.core import Array
 from bestarm.errors import InputError
 from bestarm.kernels import Kernel
 from bestarm.linalg import Candidates, power_of_two, rotated
+from bestarm.needs import Least
 from bestarm.posteriors import Coefficients, Full, NormalPosterior, Separate
 
 VAGUE = 2.0**20  # standard deviations of the noise that the prior of a coefficient times its feature has at most
@@ -18,6 +19,8 @@ VAGUE = 2.0**20  # standard deviations of the noise that the prior of a coeffici
 @dataclass(frozen=True)
 class LinearPrior:
     """f_i = x_i'θ with θ ~ N(0, variance I). Only inner products matter: features beyond K are rotated away."""
+
+    wants: ClassVar = Least.DIMENSIONS
 
     variance: float = 1.0
 
@@ -32,6 +35,8 @@ class LinearPrior:
 @dataclass(frozen=True)
 class RidgePrior:
     """Ridge regression with penalty λ: f_i = x_i'θ with θ ~ N(0, I/λ) in units of the noise."""
+
+    wants: ClassVar = Least.DIMENSIONS
 
     ridge: float = 1.0
 
@@ -50,6 +55,8 @@ class RidgePrior:
 @dataclass(frozen=True)
 class LeastSquares:
     """Least squares on the span of the arms; a ridge too small to matter stands in until all of it was seen."""
+
+    wants: ClassVar = Least.DIMENSIONS
 
     ridge: float = 1e-9
 
@@ -76,6 +83,8 @@ class KernelPrior:
 @dataclass(frozen=True)
 class SeparatePrior:
     """f_i = x_i'θ_i with a θ_i ~ N(0, variance I) of its own for each arm: nothing is shared."""
+
+    wants: ClassVar = Least.ARMS
 
     variance: float = 1.0
 

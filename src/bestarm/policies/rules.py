@@ -5,13 +5,14 @@ A posterior has means m `(..., K)` and covariances C; s_k² = C_kk, and n_k coun
 
 from dataclasses import dataclass, replace
 from math import log, pi, sqrt
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from bestarm.core import Array, Problem, Random
 from bestarm.errors import InputError
 from bestarm.linalg import Candidates, pick, rank
+from bestarm.needs import Least
 from bestarm.policies.choices import best_other, closest_race, most_telling, put
 from bestarm.policies.choosers import Chooser, GreedyArm
 from bestarm.policies.radii import (
@@ -146,6 +147,8 @@ class BayesGap(Rule):
     H_k = max((D_k + ε)/2, ε), where D_k bounds the gap of arm k at three deviations.
     """
 
+    wants: ClassVar = Least.ARMS
+
     epsilon: float = 1e-3
     confidence: Confidence = Hoffman()
     noise_variance: float | None = None
@@ -185,17 +188,21 @@ class BayesGap(Rule):
         gaps -= mean
         gaps += 3 * width + self.epsilon
         gaps = np.maximum(gaps / 2, max(self.epsilon, LEAST))
-        scale = (budget - mean.shape[-1]) / posterior.noise + precision
+        scale = max(budget - mean.shape[-1], 0) / posterior.noise + precision  # below K pulls the prior is all there is
         beta = self.confidence.beta(scale, gaps)
         return Look(*closest_race(mean, width * beta[..., None]), beta)
 
 
 @dataclass(frozen=True)
 class SmallestBound:
-    """J(t) at the t where BayesGap's bound B_J(t) was smallest."""
+    """J(t) at the t where the bound B_J(t) was smallest; of fewer pulls than arms the largest estimated mean.
+
+    A bound compares with arms never pulled, of which it knows nothing: the least of such bounds says nothing either.
+    """
 
     def arm(self, state: SequentialState) -> Array:
-        return state.memory.best
+        known = state.problem.budget >= state.problem.arms
+        return state.memory.best if known else np.argmax(state.posterior.mean, axis=-1)
 
 
 # ----------------------------------------------------------------------------------------------- LinGapE

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from bestarm.designs.rounding import AutoRound
 from bestarm.designs.spread import random_subset
 from bestarm.designs.starts import Multiplicative, spanning
 from bestarm.errors import InputError
-from bestarm.linalg import Candidates
+from bestarm.linalg import Candidates, dimension
+from bestarm.needs import Least, Need, wanted_by
 from bestarm.policies.posteriors import LinearPrior
 from bestarm.posteriors import Posterior
 
@@ -109,6 +110,8 @@ class NoPulls:
 class EachOnce:
     """Each arm once; a random B of them if the budget B is smaller than that."""
 
+    wants: ClassVar = Least.ARMS
+
     def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
         shape = (*problem.batch, problem.arms)
         if problem.budget >= problem.arms:
@@ -130,6 +133,8 @@ class EachIfCheap:
 class EachSeveral:
     """Each arm `first` times, or as often as the budget allows."""
 
+    wants: ClassVar = Least.ARMS
+
     first: int = 5
 
     def __post_init__(self) -> None:
@@ -146,6 +151,8 @@ class EachSeveral:
 class RandomSubset:
     """Each arm once; of a smaller budget a random B of them, in the order of the arms."""
 
+    wants: ClassVar = Least.ARMS
+
     def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
         shape = (*problem.batch, problem.arms)
         everyone = np.broadcast_to(np.arange(problem.arms, dtype=np.int64), shape)
@@ -160,6 +167,8 @@ class SpanningArms:
     so that replications of several ranks stay in step.
     """
 
+    wants: ClassVar = Least.DIMENSIONS
+
     def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
         x, d = problem.features, min(problem.features.shape[-2:])
         if problem.budget < d:
@@ -173,6 +182,8 @@ class SpanningArms:
 @dataclass(frozen=True)
 class EachOrSpanning:
     """Each arm once if that is at most half the budget, else d arms that span the space."""
+
+    wants: ClassVar = Least.DIMENSIONS
 
     def pulls(self, problem: Problem, rng: Random) -> Pulls | None:
         return (EachOnce() if problem.budget >= 2 * problem.arms else SpanningArms()).pulls(problem, rng)
@@ -197,6 +208,8 @@ class RandomShare:
 @dataclass(frozen=True)
 class ByDesign:
     """A `share` of the budget by a design, D-optimal unless told otherwise."""
+
+    wants: ClassVar = Least.DIMENSIONS
 
     share: float = 0.2
     design: Design = Rounded(Ascent(start=Multiplicative()), AutoRound())
@@ -254,6 +267,12 @@ class Sequential:
     prior: Prior = LinearPrior()
     first: FirstPulls = NoPulls()
     final: Final = BestEstimate()
+
+    def needs(self, problem: Problem) -> Need:
+        """Return the largest need of its parts."""
+        spanned = dimension(problem.features)
+        each = [wanted_by(part).need(problem.arms, spanned) for part in (self.first, self.prior, self.rule)]
+        return max(each, key=lambda need: need.pulls)
 
     def start(self, problem: Problem) -> SequentialState:
         state = SequentialState(problem, self.prior.posterior(problem.features, self.rule.noise(problem)), 0)

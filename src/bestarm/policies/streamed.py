@@ -21,6 +21,7 @@ from bestarm.designs.reading import Index
 from bestarm.errors import InputError
 from bestarm.linalg import moment, one_thread, symmetric_inverse, top
 from bestarm.models.linear import Linear, Projected
+from bestarm.needs import Need
 from bestarm.numbers import real
 from bestarm.policies.elimination import Elimination, EliminationState, Survivors, ThisStage
 from bestarm.policies.schedules import Stage
@@ -43,6 +44,11 @@ class BigProblem:
         object.__setattr__(self, "budget", whole_budget(self.budget))
         if self.noise_variance is not None:
             object.__setattr__(self, "noise_variance", real(self.noise_variance, "noise_variance", least=0))
+
+    @property
+    def arms(self) -> int:
+        """The number of rows."""
+        return self.source.rows
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,9 @@ class Streamed:
         plain = (Linear(Projected()), ThisStage(), Survivors())
         if (self.few.model, self.few.memory, self.few.measure) != plain or self.few.eta is None:
             raise InputError("a table is read in blocks only by a linear GSE on each stage's own data and survivors")
+
+    def needs(self, problem: BigProblem) -> Need:
+        return self.few.needed(problem.arms, problem.source.columns)
 
     def start(self, problem: BigProblem) -> StreamedState:
         source = problem.source

@@ -11,13 +11,14 @@ the stage stay.
 
 from dataclasses import dataclass, replace
 from math import ceil, inf, log
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from bestarm.core import Array, Problem, Random, Tally
 from bestarm.errors import InputError
 from bestarm.linalg import one_hot, top
+from bestarm.needs import Least
 from bestarm.policies.schedules import stage_sizes
 from bestarm.policies.sequential import Prior, Rule, SequentialState
 
@@ -116,6 +117,8 @@ class VarianceHalving(Rule):
     A stage that cannot give every arm `spread.least()` pulls and one more is uniform, and is noted in `short`; of
     fewer pulls than arms a random few have one each.
     """
+
+    wants: ClassVar = Least.STAGES
 
     spread: Noisiness = KnownVariances()
 

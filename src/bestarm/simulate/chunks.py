@@ -13,7 +13,7 @@ import numpy as np
 from bestarm.bandits import Bandit, Stream
 from bestarm.core import Array, Policy, Pullable
 from bestarm.errors import BestArmError
-from bestarm.playing import Round, play
+from bestarm.playing import Round, played
 
 CHUNK = 250  # replications a chunk; part of the definition of a result, since a chunk shares its random numbers
 
@@ -64,7 +64,7 @@ def judged(
     policy: Policy[Any], truth: Judged, pulled: Pullable, budget: int, rng: Any, watch: Watch | None = None
 ) -> tuple[Any, Any, Any]:
     """Play, and return whether each answer is right, its regret, and the pulls it took, `(...)` each."""
-    run = play(policy, pulled, budget, rng, watch)
+    run = played(policy, pulled, budget, rng, watch)
     return truth.correct(run.arm), truth.regret(run.arm), run.counts.sum(-1)
 
 

@@ -38,6 +38,8 @@ from bestarm.structures.landmarks import Landmarks
 MOST_TERMS = 128  # of which one may count
 MOST_NUMBERS = 2**21  # in a table of such terms
 PULLS = 4  # of an arm, from which a line can be tested as well as with more
+HEDGED = 2  # pulls of an arm, from which separate means have all of their hedge,
+LEAST = 0.3  # and this share of it with far fewer
 SPARE = 4  # arms there must be beyond twice the features, for a product of two of them to be told from a line
 
 
@@ -65,6 +67,7 @@ class Structures:
     bases: dict[str, Base]
     hypotheses: tuple[Hypothesis, ...]
     landmarks: Landmarks | None = None  # among very many arms
+    share: float = 1.0  # of its hedge that separate means have: with fewer than two pulls an arm they are of less use
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -108,7 +111,7 @@ class Structures:
             landmarks = landmarks.each(
                 lambda a, own: a.reshape(-1, *a.shape[a.ndim - own :])[slice(None) if who is None else who]
             )
-        return Structures(bases, tuple(map(some, self.hypotheses)), landmarks)
+        return Structures(bases, tuple(map(some, self.hypotheses)), landmarks, self.share)
 
     def following(self, counts: Array) -> "Structures":
         """Return the same with kernels through the arms that were pulled `counts` `(..., K)` times."""
@@ -375,7 +378,8 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
     arms = Geometry(count, width, budget, round, scaled(round, count, width), two_levels(standard), bases)
     made = [h for kind in kinds for h in kind.hypotheses(arms, scaling)]
     some = {name: kernel for name, kernel in kernels.items() if name in bases and count > EXACT}
-    return Structures(bases, tuple(made), Landmarks.of(standard, some, bases) if some else None)
+    landmarks = Landmarks.of(standard, some, bases) if some else None
+    return Structures(bases, tuple(made), landmarks, float(np.clip(budget / (HEDGED * count), LEAST, 1.0)))
 
 
 KINDS: tuple[Kind, ...] = (

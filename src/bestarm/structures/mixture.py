@@ -155,9 +155,9 @@ def weigh(
 ) -> Mixture:
     """Return the mixture of the `g` weightiest kinds after the rewards `known` `(..., K)`, leading axes in one.
 
-    Separate means have at least `h` times the weight of nonlinear kinds: smoothness that served so far may fail
-    for the one arm that matters. Beyond `many` arms only those pulled are looked at. `variance` `(R,)` is what that of
-    the noise is known to be about, 0 where it is not known.
+    Separate means have at least `h` times the weight of nonlinear kinds, less with few pulls: smoothness that served so
+    far may fail for the one arm that matters. Beyond `many` arms only those pulled are looked at. `variance` `(R,)` is
+    what that of the noise is known to be about, 0 where it is not known.
     """
     made = made.of(kinds).among(None, known.sums.shape[:-1])
     known, bases = known.each(lambda a: a.reshape(-1, a.shape[-1])), made.bases
@@ -168,7 +168,7 @@ def weigh(
     members = [np.asarray(made.members(kind.name), dtype=np.int64) for kind in kinds]
     each = np.stack([np.take(weights, mine, axis=-1).sum(axis=-1) for mine in members], axis=-1)
     doubt, line = (np.sum(each[:, [kind.nonlinear is side for kind in kinds]], axis=-1) for side in (True, False))
-    floored = _with_separate(each, kinds, h * doubt)
+    floored = _with_separate(each, kinds, h * made.share * doubt)
     floored = np.where(floored > NEGLIGIBLE, floored, 0.0)
     there = np.asarray([k for k, mine in enumerate(members) if len(mine)], dtype=np.int64)
     chosen = there[top(floored[:, there], min(g, int(np.sum(floored > 0, axis=-1).max())))]

@@ -16,6 +16,7 @@ from bestarm import catalog, spec
 from bestarm.core import Goal, Problem, policy_of
 from bestarm.errors import BestArmError, BudgetError, InputError, StorageError, UnknownNameError
 from bestarm.numbers import fresh_seed, real, whole
+from bestarm.playing import warn_if_short
 from bestarm.policies.elimination import Elimination
 from bestarm.policies.streamed import BigProblem, Streamed
 from bestarm.rewards import Rewards
@@ -97,17 +98,16 @@ def create_study(
         )
     study = Study(name, place, allow)
     study.driver.started = started
-    if not made:
+    if made:
+        warn_if_short(chosen, _problem(table, started[0], None))
+    else:
         _agree(study, first, plain(table) if isinstance(table, Arms) else kept, seed)
     return study
 
 
 def policy_name(policy: Any) -> str:
     """Return the catalog's name of a policy, else the name of its class."""
-    for name, entry in catalog.ENTRIES.items():
-        if entry.policy == policy:
-            return name
-    return type(policy).__name__
+    return catalog.name_of(policy)
 
 
 def chosen_policy(policy: Any, model: Any = None) -> tuple[Any, Any]:
@@ -222,14 +222,19 @@ def _start(policy: Any, table: Arms | Source, budget: float, noise: float | None
         with np.errstate(all="ignore"):
             if isinstance(table, Arms):
                 pulls = min(_pulls(table, budget), MANY * len(table))
-                state = policy.start(Problem(table.features, pulls, noise))
+                state = policy.start(_problem(table, pulls, noise))
                 policy.ask(state, np.random.default_rng(0))
                 return pulls, state
-            return int(budget), policy.start(BigProblem(table, int(budget), noise))
+            return int(budget), policy.start(_problem(table, int(budget), noise))
     except (BestArmError, ImportError, MemoryError):
         raise
     except Exception as error:
         raise InputError(f"{policy_name(policy)} cannot start with these arms: {error}") from error
+
+
+def _problem(table: Arms | Source, pulls: int, noise: float | None) -> Any:
+    """Return the problem a policy starts with."""
+    return Problem(table.features, pulls, noise) if isinstance(table, Arms) else BigProblem(table, pulls, noise)
 
 
 def _try(first: Record, allow: Iterable[str], folder: Path | None) -> None:

@@ -1,11 +1,12 @@
 """A study begun anew with other settings, the results of the first one along."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 from bestarm import catalog
 from bestarm.core import policy_of
-from bestarm.errors import BudgetError, InputError
+from bestarm.errors import BudgetError, BudgetWarning, InputError
 from bestarm.study.candidates import arms_anew, arms_of
 from bestarm.study.copying import copy_results
 from bestarm.study.create import create_study
@@ -49,7 +50,11 @@ def create_from(
                 new.withdraw(arm, why=f"withdrawn in {state.name!r}")
         return new
 
-    begun(Memory())  # what cannot be, is found before anything is written
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BudgetWarning)
+        begun(Memory())  # what cannot be, is found before anything is written
+        if old.state.total:  # what the arms gave before is known, however few pulls there are
+            return begun(storage)
     return begun(storage)
 
 
