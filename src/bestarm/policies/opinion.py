@@ -102,7 +102,7 @@ class Opinion:
     covariance: Array  # C, (..., g, m, m)
     noise: Array  # σ², (..., g)
     kinds: Array  # (..., kinds)
-    nonlinear: Array  # the weight of all nonlinear kinds, among those that take a side, (...)
+    nonlinear: Array  # the weight of all that doubts a line, (...)
     lone: Lone | None = None  # which of the arms in play may be apart, where a hypothesis has one that is
     odds: Odds | None = None  # how rewards of the arms in play are read, if not as they are
 

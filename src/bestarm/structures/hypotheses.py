@@ -38,8 +38,6 @@ from bestarm.structures.landmarks import Landmarks
 MOST_TERMS = 128  # of which one may count
 MOST_NUMBERS = 2**21  # in a table of such terms
 PULLS = 4  # of an arm, from which a line can be tested as well as with more
-HEDGED = 2  # pulls of an arm, from which separate means have all of their hedge,
-LEAST = 0.3  # and this share of it with far fewer
 SPARE = 4  # arms there must be beyond twice the features, for a product of two of them to be told from a line
 
 
@@ -67,7 +65,7 @@ class Structures:
     bases: dict[str, Base]
     hypotheses: tuple[Hypothesis, ...]
     landmarks: Landmarks | None = None  # among very many arms
-    share: float = 1.0  # of its hedge that separate means have: with fewer than two pulls an arm they are of less use
+    depth: float = np.inf  # pulls an arm
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -111,7 +109,7 @@ class Structures:
             landmarks = landmarks.each(
                 lambda a, own: a.reshape(-1, *a.shape[a.ndim - own :])[slice(None) if who is None else who]
             )
-        return Structures(bases, tuple(map(some, self.hypotheses)), landmarks, self.share)
+        return Structures(bases, tuple(map(some, self.hypotheses)), landmarks, self.depth)
 
     def following(self, counts: Array) -> "Structures":
         """Return the same with kernels through the arms that were pulled `counts` `(..., K)` times."""
@@ -320,7 +318,8 @@ class OneArm:
     """f is linear but for one arm, nobody knows which.
 
     What it has more is at the scales of a base of one dimension times `sizes`, of variance 1 over the arms. It takes no
-    side between lines and all else: neither is right about that arm.
+    side between lines and all else: neither is right about that arm. But where there are pulls for it, it asks for all
+    arms to be looked at, as what doubts the line does.
     """
 
     name: str
@@ -379,7 +378,7 @@ def structures(features: Array, budget: int, kinds: tuple[Kind, ...], scaling: S
     made = [h for kind in kinds for h in kind.hypotheses(arms, scaling)]
     some = {name: kernel for name, kernel in kernels.items() if name in bases and count > EXACT}
     landmarks = Landmarks.of(standard, some, bases) if some else None
-    return Structures(bases, tuple(made), landmarks, float(np.clip(budget / (HEDGED * count), LEAST, 1.0)))
+    return Structures(bases, tuple(made), landmarks, budget / count)
 
 
 KINDS: tuple[Kind, ...] = (

@@ -18,6 +18,9 @@ from bestarm.structures.hypotheses import Kind, SeparateMeans, Structures
 from bestarm.structures.posterior import ApartOutlook, HypothesisPosterior, Outlook, posterior
 
 NEGLIGIBLE = 1e-6  # a hypothesis of no more weight is left out
+HEDGED = 2  # pulls an arm, from which separate means have all of their hedge,
+LEAST = 0.3  # and this share of it with far fewer
+LOOKED = 4  # pulls an arm, from which an arm apart counts among what doubts a line
 SCREENED = 2048  # arms from which a bound of their deviations is worth its while
 
 
@@ -45,7 +48,7 @@ class Mixture:
     weight: Array  # (R, g)
     noise: Array  # σ², (R, g)
     kinds: Array  # the weight of every kind, (R, kinds)
-    nonlinear: Array  # the weight of all nonlinear kinds, among those that take a side, (R,)
+    nonlinear: Array  # the weight of all that doubts a line, (R,)
 
     def moments(self, arms: Array) -> tuple[Array, Array, Alone | None]:
         """Return the means `(R, g, m)` and covariances `(R, g, m, m)` of `arms` `(R, m)`, and which may be apart."""
@@ -167,15 +170,31 @@ def weigh(
     weights = weights / weights.sum(axis=-1, keepdims=True)
     members = [np.asarray(made.members(kind.name), dtype=np.int64) for kind in kinds]
     each = np.stack([np.take(weights, mine, axis=-1).sum(axis=-1) for mine in members], axis=-1)
-    doubt, line = (np.sum(each[:, [kind.nonlinear is side for kind in kinds]], axis=-1) for side in (True, False))
-    floored = _with_separate(each, kinds, h * made.share * doubt)
+    doubt, line, apart = (
+        np.sum(each[:, [kind.nonlinear is side for kind in kinds]], axis=-1) for side in (True, False, None)
+    )
+    floored = _with_separate(each, kinds, h * float(np.clip(made.depth / HEDGED, LEAST, 1.0)) * doubt)
     floored = np.where(floored > NEGLIGIBLE, floored, 0.0)
-    there = np.asarray([k for k, mine in enumerate(members) if len(mine)], dtype=np.int64)
-    chosen = there[top(floored[:, there], min(g, int(np.sum(floored > 0, axis=-1).max())))]
+    chosen = _weightiest(floored, kinds, g)
     weight = np.take_along_axis(floored, chosen, axis=-1)
     weight = weight / weight.sum(axis=-1, keepdims=True)
     pieces, order, variances = _pieces(made, kinds, data, chosen, members, logs, noise)
+    doubt = doubt + min(made.depth / LOOKED, 1.0) * apart
     return Mixture(known, bases, pieces, order, weight, variances, each, doubt / np.maximum(doubt + line, NEGLIGIBLE))
+
+
+def _weightiest(weight: Array, kinds: tuple[Kind, ...], g: int) -> Array:
+    """Return the `g` weightiest kinds by `weight` `(R, kinds)`, and beside them the weightiest that takes no side.
+
+    An arm apart stands beside what else may be, not in its place: three kinds that foresee none see all arms.
+    """
+    found = []
+    for sides, most in (((True, False), g), ((None,), 1)):
+        these = np.asarray([k for k, kind in enumerate(kinds) if kind.nonlinear in sides], dtype=np.int64)
+        count = min(most, int(np.sum(weight[:, these] > 0, axis=-1).max(initial=0)))
+        if count:
+            found.append(these[top(weight[:, these], count)])
+    return np.concat(found, axis=-1)
 
 
 def _pieces(
