@@ -5,8 +5,8 @@
 Reads these folders, where they are, and keeps the numbers in docs/fooled.csv, from which the page is filled between its
 markers. OTHER is a tree before the change of `auto`, and RIVALS a `--policy` for each name in docs/fooled_rivals.txt:
 
-    bestarm bench --suite fooled --rival-from 1000 --replications 3000 RIVALS -o results/fooled
-    bestarm bench --suite heldout-7 --rival-from 1000 --replications 2000 RIVALS -o results/heldout-7
+    bestarm bench --suite fooled --rival-from 500 --replications 1000 RIVALS -o results/fooled
+    bestarm bench --suite heldout-7 --rival-from 500 --replications 1000 RIVALS -o results/heldout-7
     PYTHONPATH=OTHER/src bestarm bench --suite fooled --judge auto --policy uniform -o results/before/fooled
     bestarm bench --suite SUITE --judge auto --policy uniform --replications 250 -o results/after/SUITE
     PYTHONPATH=OTHER/src bestarm bench --suite SUITE .. -o results/before/SUITE    # for each earlier suite
@@ -36,7 +36,7 @@ from benchmarks.whole_tables import GP, compared, read  # noqa: E402
 PAGE, FIGURE, NUMBERS = HERE / "fooled.md", HERE / "fooled.png", HERE / "fooled.csv"
 RIVALS = HERE / "fooled_rivals.txt"
 SUITES = ("fooled", "heldout-7")
-FIRST = 1000  # replications by which the best rival is chosen
+FIRST = 500  # replications by which the best rival is chosen
 GROUPS = ("smooth", "kernels", "lines", "switches")
 
 

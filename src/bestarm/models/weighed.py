@@ -29,7 +29,7 @@ class Weighed(Model):
     >>> counts, sums = np.array([50.0, 50.0, 0.0]), np.array([-50.0, 50.0, 0.0])
     >>> known = Tally(counts, sums, np.abs(sums) + 5)
     >>> Weighed().fit(Candidates.of(np.array([[-1.0], [1.0], [0.5]])), known).mean.round(1)
-    array([-1. ,  1. ,  0.5])
+    array([-1. ,  1. ,  0.3])
     """
 
     hedge: float = 0.5

@@ -38,6 +38,7 @@ from bestarm.structures.landmarks import Landmarks
 MOST_TERMS = 128  # of which one may count
 MOST_NUMBERS = 2**21  # in a table of such terms
 PULLS = 4  # of an arm, from which a line can be tested as well as with more
+FEWEST = 8  # arms of which one can be told apart: of two, either is as far from a line as it is from the other
 SPARE = 4  # arms there must be beyond twice the features, for a product of two of them to be told from a line
 
 
@@ -337,6 +338,8 @@ class OneArm:
         return (self.line,)
 
     def hypotheses(self, arms: Geometry, scaling: Scaling) -> list[Hypothesis]:
+        if arms.count < FEWEST:
+            return []
         likely = self.log_prior + self.on_sphere * arms.round + self.off_sphere * (1 - arms.round)
         each = replace(scaling, steps=self.sizes).of(arms.count * np.ones_like(arms.round), arms.budget)
         return [
