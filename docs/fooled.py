@@ -241,7 +241,7 @@ def draw(rows: Sequence[Mapping[str, Any]]) -> None:
     ax.set_yticks(range(len(rows)), names, fontsize=8)
     ax.set_xlim(0, 1.02)
     ax.set_xlabel("how often the best arm is named")
-    ax.legend(loc="lower left", fontsize=8, frameon=False)
+    ax.legend(loc="lower right", fontsize=8, frameon=False)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     figure.tight_layout()
