@@ -146,7 +146,9 @@ def whole(results: Path) -> list[dict[str, Any]]:
 def filled(page: str, name: str, lines: Iterable[str]) -> str:
     """Return the page with `lines` between the markers of that name."""
     start, end = f"<!-- {name} -->\n", f"<!-- end {name} -->"
-    head, _, rest = page.partition(start)
+    head, found, rest = page.partition(start)
+    if not found:  # the page has no such table
+        return page
     return head + start + "\n".join(lines) + "\n" + end + rest.partition(end)[2]
 
 
